@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.states import BeingDeleted, Lifecycle, NoScheduler, NotChanged, Refused, Suspended, row_named
+from kschedx.controllers.workloads import is_controlled, loss_reason
 from kschedx.explain.missing_kinds import UNKNOWN_PODS
 from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs
@@ -75,20 +76,22 @@ def _effects(simulation: Simulation) -> Iterator[str]:
             stays, whose = ("stays", "its controller waits") if number == 1 else ("stay", "their controllers wait")
             why = f"no kubelet confirms the deletion, for which {whose}"
             yield f"{list_names(effect.terminating, 2)} {stays} Terminating: {why}"
-        if effect.change.verb in _BY_NAME or not (effect.evicted or effect.gone):
-            continue
         parts = []
-        if effect.evicted:
+        if effect.evicted and effect.change.verb not in _BY_NAME:
             number = len(effect.evicted)
             back = sum(key in simulation.placed for key in effect.evicted)
             verb = "loses its node" if number == 1 else "lose their nodes"
             text = "is rescheduled" if number == 1 else f"{back:,} {'is' if back == 1 else 'are'} rescheduled"
             none = "stays pending" if number == 1 else "all stay pending"
             parts.append(f"{count(number, 'pod')} {verb}, {text if back else none}")
-        if effect.gone:
-            parts.append(f"{list_names(effect.gone, 2)} will not be recreated")
+        pods = simulation.before.pods
+        rows = {key: row for key in effect.gone if (row := pods.rows.get(key)) is not None}
+        controlled = {key: row for key, row in rows.items() if is_controlled(pods.owners[row])}
+        reasons = {key: loss_reason(simulation.before, pods, row) for key, row in controlled.items()}
+        for why, names in group_pairs((reasons.get(key, ""), key) for key in effect.gone).items():
+            parts.append(f"{list_names(names, 2)} will not be recreated{why and f': {why}'}")
         which = f"{effect.change}: " if len(simulation.changes) > 1 else ""
-        yield f"{which}{'; '.join(parts)}"
+        yield from (f"{which}{'; '.join(parts)}",) if parts else ()
 
 
 # The screen of a simulation: how many pods have each outcome, workload by workload, and the nodes' utilization.

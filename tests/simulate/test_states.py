@@ -328,6 +328,18 @@ def test_a_workload_that_the_question_scales_to_zero_is_no_finding(tmp_path: Pat
     assert "web is" not in result.out
 
 
+@pytest.mark.parametrize("change", ["--delete=pod/web-x", "--taint=a:x=y:NoExecute", "--remove-node=a"])
+def test_a_job_that_loses_its_only_try_is_named(change: str, tmp_path: Path) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "web", "uid": "u", "controller": True}
+    runs: Manifest = {**job(parallelism=1, backoffLimit=0), "status": {"active": 1}}
+    runs["metadata"] = {"name": "web", "namespace": "default", "uid": "u"}
+    its = pod("web-x", on="a", metadata={"ownerReferences": [owner]}, containers=CONTAINERS)
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, runs, its]}))
+    result = kschedx("simulate", change, "-s", "cluster.json", cwd=tmp_path)
+    told = "effect default/web-x will not be recreated: its Job exceeds its backoffLimit, and fails"
+    assert told in " ".join(result.out.split())
+
+
 @pytest.mark.parametrize("change", ["--set=job/web:spec.suspend=true", "--scale=job/web=0"])
 def test_a_job_that_the_question_stops_is_no_finding(change: str, tmp_path: Path) -> None:
     """Its status still counts the pods that the change deletes."""
