@@ -80,17 +80,24 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             if stopped is not None:
                 return self._with_cycle(stopped)
             explanation = self.explain(target, queue)
-            member, workload = explanation.lifecycle, target.workload
-            if isinstance(member, states.NotRead) and workload is not None and target.document is None:
-                whole = running_workload(self.clusters.before, workload, member)
-                return replace(explanation, lifecycle=whole or member)
+            if isinstance(explanation.lifecycle, states.NotRead):
+                return self._with_running_pods(target, explanation)
             if target.stored is not None:
                 return explanation
             return self._with_refusal_fixes(target, replace(explanation, before=self.clusters.before))
         except (NotAdmittedError, NotReadError) as error:
             if target.stored is not None:
                 raise
-            return self._answer_of_pending(target, error) or self._with_cycle(self.refused(target, error))
+            answer = self._answer_of_pending(target, error) or self._with_cycle(self.refused(target, error))
+            return self._with_running_pods(target, answer)
+
+    def _with_running_pods(self, target: PodInQuestion, answer: Explanation) -> Explanation:
+        """Return an answer that something unread leaves open, with the state of its workload if all of its pods run."""
+        member, workload = answer.lifecycle, target.workload
+        if not isinstance(member, states.NotRead) or workload is None or target.document is not None:
+            return answer
+        whole = running_workload(self.clusters.before, workload, member)
+        return answer if whole is None else replace(answer, lifecycle=whole)
 
     def _with_cycle(self, refused: Explanation) -> Explanation:
         """Add the scheduling cycle of a pod that the API server refuses, if it stays pending once it is admitted."""

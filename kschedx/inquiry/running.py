@@ -9,6 +9,7 @@ from kschedx.controllers.workloads import member_rows, wanted_replicas, workload
 from kschedx.errors import NotReadError, UndecidableError
 from kschedx.explain.setup import Subject
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.controllers import Controller, convert
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
@@ -34,7 +35,8 @@ def running_workload(snapshot: Snapshot, manifest: Manifest, member: NotRead) ->
     is the state of one of them."""
     workload, pods = workload_of(manifest), snapshot.pods
     rows = member_rows(snapshot, workload)
-    is_whole = workload.kind != "DaemonSet" and len(rows) >= wanted_replicas(manifest)
+    desired = convert(manifest, Controller).wanted_pods if workload.kind == "DaemonSet" else wanted_replicas(manifest)
+    is_whole = bool(rows) and len(rows) >= desired and not snapshot.cluster.nodes
     if not is_whole or not all(_runs_well(pods[row]) for row in rows):
         return None
     on = list_names([f"{pods.names[row]} on {pods.node_names[row]}" for row in rows], _MOST_PODS)

@@ -326,6 +326,27 @@ def test_a_workload_that_runs_is_fine_whatever_the_dump_lacks(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("desired", "code", "says"),
+    [(1, 0, "✓ default/ds/agent runs its only pod: agent-x on n1"), (2, 3, "? default/ds/agent is undecided: ")],
+)
+def test_a_daemon_set_of_a_dump_without_nodes(desired: int, code: int, says: str, tmp_path: Path) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "d", "controller": True}
+    metadata: Manifest = {"name": "agent-x", "uid": "p", "labels": {"app": "agent"}, "ownerReferences": [owner]}
+    template: Manifest = {"metadata": {"labels": {"app": "agent"}}, "spec": SPEC}
+    runs = {
+        **pod(nodeName="n1", containers=at(template, "spec")["containers"]),
+        "metadata": metadata,
+        "status": {"phase": "Running"},
+    }
+    named = {"name": "agent", "uid": "d"}
+    daemon_set: dict[str, object] = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": named}
+    daemon_set |= {"spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template}}
+    write(tmp_path, runs, {**daemon_set, "status": {"desiredNumberScheduled": desired}}, name="cluster.yaml")
+    result = kschedx("why", "ds/agent", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
+    assert (result.code, result.out.startswith(says)) == (code, True)
+
+
+@pytest.mark.parametrize(
     ("command", "code", "says"),
     [
         ("why runs", 3, f"? default/runs runs on n1 scheduled now, it is undecided: {GOLD}"),
