@@ -58,7 +58,8 @@ def require_nodes(snapshot: Snapshot, pod: Pod | None = None) -> None:
     require_nodes_and_pods(snapshot, pod)
     if not snapshot.cluster.nodes and snapshot.source.is_dump and not snapshot.source.is_complete("Node"):
         kinds = ["Node"] if snapshot.source.kinds.get("Pod") else ["Pod", "Node"]
-        _refuse_dump(kinds, "where pods fit" if pod is None else "where the pod fits", "" if pod is None else pod.key)
+        leaves, key = ("where pods fit", "") if pod is None else ("where the pod fits", pod.key)
+        _refuse_dump(kinds, leaves, key, only=snapshot.only_namespaces if kinds == ["Node"] else ())
 
 
 def require_pods(snapshot: Snapshot) -> None:
@@ -100,9 +101,11 @@ def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
     return has_none or (not source.is_complete(kind) and is_left_out(snapshot, kind))
 
 
-def _refuse_dump(kinds: Sequence[str], leaves: str, pod: str = "") -> NoReturn:
-    """Raise the `NotReadError` for kinds without objects in a dump."""
+def _refuse_dump(kinds: Sequence[str], leaves: str, pod: str = "", only: Sequence[str] = ()) -> NoReturn:
+    """Raise the `NotReadError` for kinds without objects in a dump, and for pods if it has those of one namespace."""
     because = f"the dump holds no {' and no '.join(KINDS[kind].plural for kind in kinds)}"
+    if len(only) == 1:
+        because, kinds = f"{because}, and pods of namespace {only[0]} only", [*kinds, "Pod"]
     raise NotReadError(pod, leaves, because, add_to_dump(*kinds))
 
 

@@ -1210,7 +1210,10 @@ def test_a_dump_without_nodes_has_the_condition_of_the_pod(tmp_path: Path) -> No
         result = kschedx(*command, "-s", "pods.json", cwd=tmp_path)
         assert (result.code, "the dump holds no nodes" in result.err) == (3, True)
     result = kschedx("why", "--all-pending", "-s", "pods.json", cwd=tmp_path, columns=200)
-    assert (result.code, f"the dump holds no nodes; the event: {message}" in result.out) == (3, True)
+    assert (
+        result.code,
+        f"the dump holds no nodes, and pods of namespace default only; the event: {message}" in result.out,
+    ) == (3, True)
 
 
 @pytest.mark.parametrize(
