@@ -23,9 +23,14 @@ from kschedx.snapshot.snapshot import Snapshot
 _KUEUE_WORKLOADS = Memo[Mapping[tuple[str, str, str], Sequence[kueue.Workload]]]()
 
 
-def suspended_state(snapshot: Snapshot, workload: Workload, path: str = "spec.suspend") -> states.Suspended:
-    """Return the state of suspended batch work without a queue. Kueue also suspends such work if it manages it: a
-    Workload shows that, or manageJobsWithoutQueueName."""
+def suspended_state(
+    snapshot: Snapshot, manifest: Manifest, path: str = "spec.suspend"
+) -> states.Suspended | states.ComponentDown:
+    """Return the state of suspended batch work. Kueue also suspends work without a queue if it manages it: a Workload
+    shows that, or manageJobsWithoutQueueName."""
+    workload = workload_of(manifest)
+    if queue := str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or ""):
+        return _held_by_kueue(snapshot, workload, queue)
     state = states.Suspended(subject=workload.reference, kind=workload.kind, field=path)
     queues = [queue.metadata for queue in snapshot.of(kueue.LocalQueue)]
     if not queues:
@@ -51,14 +56,12 @@ def _kueue_workloads(snapshot: Snapshot, workload: Workload) -> Sequence[kueue.W
     return by_owner.get(workload, ())
 
 
-def held_by_kueue(
-    snapshot: Snapshot, subject: str, workload: Workload, queue: str
-) -> states.Suspended | states.ComponentDown:
+def _held_by_kueue(snapshot: Snapshot, workload: Workload, queue: str) -> states.Suspended | states.ComponentDown:
     """Return the state of a Job that Kueue keeps suspended, with the reason."""
-    if (down := add_on_down(snapshot, subject, "Kueue")) is not None:
+    if (down := add_on_down(snapshot, workload.reference, "Kueue")) is not None:
         return replace(down, is_workload=True)
     workloads = _kueue_workloads(snapshot, workload)
-    state = states.Suspended(subject=subject, kind=workload.kind, queue=queue)
+    state = states.Suspended(subject=workload.reference, kind=workload.kind, queue=queue)
     queues = [local_queue.metadata for local_queue in snapshot.of(kueue.LocalQueue)]
     own = [queue.name for queue in queues if queue.namespace == workload.namespace]
     if queues and queue not in own:

@@ -29,7 +29,7 @@ from kschedx.controllers.pod_lifecycle import (
 )
 from kschedx.controllers.state_facts import share_of
 from kschedx.controllers.stateful_set import unsure_of_name
-from kschedx.controllers.suspended_work import held_by_kueue, suspended_state
+from kschedx.controllers.suspended_work import suspended_state
 from kschedx.controllers.workloads import (
     JOB_ENDS,
     JOB_FAILURES,
@@ -52,7 +52,6 @@ from kschedx.controllers.workloads import (
 from kschedx.explain.admission import service_accounts
 from kschedx.explain.notes import Note, RunsAlready
 from kschedx.explain.root_causes import newer_template
-from kschedx.kube import kueue
 from kschedx.kube.conditions import Condition, ObjectStatus, condition_of
 from kschedx.kube.controllers import Controller, convert, stored_controller
 from kschedx.kube.custom_resources import custom_kind
@@ -567,10 +566,7 @@ of Kubeflow."""
 def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     for path in _SUSPENDED:
         if map_at(manifest, *path[:-1]).get(path[-1]) is True:
-            queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
-            if queue:
-                return held_by_kueue(snapshot, workload.reference, workload, queue)
-            return suspended_state(snapshot, workload, ".".join(path))
+            return suspended_state(snapshot, manifest, ".".join(path))
     if kind_and_group(manifest) == _ROLLOUT:
         has_pods = bool(member_rows(snapshot, workload))
         paused = states.Paused(subject=workload.reference, kind="Rollout", has_pods=has_pods)
@@ -680,12 +676,7 @@ def _job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> st
                 )
             return states.Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
-        if (of_owner := _suspended_by_owner(snapshot, workload, manifest)) is not None:
-            return of_owner
-        queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
-        if queue:
-            return held_by_kueue(snapshot, subject, workload, queue)
-        return suspended_state(snapshot, workload)
+        return _suspended_by_owner(snapshot, workload, manifest) or suspended_state(snapshot, manifest)
     if job.spec.parallelism == 0:
         return states.ScaledToZero(subject=subject, field="spec.parallelism")
     if job.spec.managed_by not in (None, _JOB_CONTROLLER) and not member_rows(snapshot, workload):

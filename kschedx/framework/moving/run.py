@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +24,7 @@ from kschedx.framework.schedule import READING_POINTS, Decision, EquivalenceClas
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod, PodSpec
-from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray, cluster_rows
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, Column, IntArray, cluster_rows
 from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -37,6 +37,8 @@ _NUMBERING = (
     "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name", "batch.kubernetes.io/job-completion-index"
 )  # fmt: skip
 """Labels that distinguish the pods of one workload."""
+
+_T = TypeVar("_T")
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
@@ -68,19 +70,34 @@ class _Readers(Struct):
     of_rows: dict[int, EquivalenceKey]  # by row of the pod
 
 
+class _Numbers(Generic[_T]):
+    """Numbers of the values of a column, which are equal for values that are read alike."""
+
+    def __init__(self, column: Column[_T], read: Callable[[_T], object]) -> None:
+        self._column, self._read = column, read
+        self._of_codes: dict[int, int] = {}
+        self._of_read: dict[bytes, int] = {}
+
+    def of(self, row: int) -> int:
+        code = int(self._column.codes[row])
+        if code not in self._of_codes:
+            read = _ENCODER.encode(self._read(self._column.values[code]))
+            self._of_codes[code] = self._of_read.setdefault(read, len(self._of_read))
+        return self._of_codes[code]
+
+
 class _EquivalenceClasses:
     """The equivalence classes of the pods of a moving cluster."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._pods = pods = snapshot.pods
         self._rest = (pods.namespaces, pods.owners, pods.annotations)
-        self._templates: dict[int, tuple[int, bool]] = {}
-        self._template_codes: dict[bytes, int] = {}
-        self._statuses: dict[int, int] = {}
-        self._status_codes: dict[bytes, int] = {}
-        self._labels: dict[int, int] = {}
-        self._label_codes: dict[bytes, int] = {}
-        self._left_out = frozenset(_NUMBERING) - frozenset(_selected_numbering_labels(snapshot))
+        left_out = frozenset(_NUMBERING) - frozenset(_selected_numbering_labels(snapshot))
+        self._numbers = (
+            _Numbers(pods.specs, _without_names),
+            _Numbers(pods.labels, lambda labels: {key: labels[key] for key in labels if key not in left_out}),
+            _Numbers(pods.statuses, lambda status: replace(status, resource_claim_statuses=())),
+        )
         self._readers: dict[str, _Readers] = {}
         self._read_codes: dict[Hashable, int] = {}
 
@@ -90,16 +107,15 @@ class _EquivalenceClasses:
         known = readers.of_rows.get(row)
         if known is not None:
             return known
-        template = self._template(int(pods.specs.codes[row]))
         rest = (int(column.codes[row]) for column in self._rest)
-        status = self._status_class(int(pods.statuses.codes[row]))
-        common = (template[0], self._label_class(int(pods.labels.codes[row])), status, *rest)
-        if template[1]:
+        common = (*(numbers.of(row) for numbers in self._numbers), *rest)
+        class_key = readers.keys.get(common)
+        if class_key is None:
             pod = pods[row]
-            return EquivalenceKey(common, tuple(plugin.distinguishes_by(pod) for plugin in self.plugins(framework)))
-        if common not in readers.keys:
-            readers.keys[common] = self._read(framework, pods[row], common)
-        class_key = readers.of_rows[row] = readers.keys[common]
+            if pod.spec.mounts_storage or pod.spec.resource_claims:
+                return EquivalenceKey(common, tuple(plugin.distinguishes_by(pod) for plugin in readers.plugins))
+            class_key = readers.keys[common] = self._read(framework, pod, common)
+        readers.of_rows[row] = class_key
         return class_key
 
     def _read(self, framework: Framework, pod: Pod, common: tuple[int, ...]) -> EquivalenceKey:
@@ -128,32 +144,6 @@ class _EquivalenceClasses:
             )
         )
         return EquivalenceKey((number,), tuple(distinct), fit)
-
-    def _template(self, code: int) -> tuple[int, bool]:
-        """Return a number that is equal for specs that differ only in the names of claims, and whether the spec has
-        claims or mounts storage."""
-        if code not in self._templates:
-            spec = self._pods.specs.values[code]
-            written = _ENCODER.encode(_without_names(spec))
-            number = self._template_codes.setdefault(written, len(self._template_codes))
-            self._templates[code] = number, spec.mounts_storage or bool(spec.resource_claims)
-        return self._templates[code]
-
-    def _status_class(self, code: int) -> int:
-        """Return a number that is equal for statuses that differ only in the names of claims."""
-        if code not in self._statuses:
-            status = self._pods.statuses.values[code]
-            written = _ENCODER.encode(replace(status, resource_claim_statuses=()))
-            self._statuses[code] = self._status_codes.setdefault(written, len(self._status_codes))
-        return self._statuses[code]
-
-    def _label_class(self, code: int) -> int:
-        """Return a number that is equal for labels that differ only in those that no plugin reads."""
-        if code not in self._labels:
-            labels = self._pods.labels.values[code]
-            written = _ENCODER.encode({key: value for key, value in labels.items() if key not in self._left_out})
-            self._labels[code] = self._label_codes.setdefault(written, len(self._label_codes))
-        return self._labels[code]
 
     def plugins(self, framework: Framework) -> list[Plugin]:
         """Return the plugins that read pods and nodes."""
