@@ -30,7 +30,7 @@ from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import added_node_name
 from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Node, Pod
 from kschedx.releases import Release
-from kschedx.releases.autoscaler import AutoscalerBehaviour, autoscaler_behaviour
+from kschedx.releases.autoscaler import AutoscalerBehavior, autoscaler_behavior
 from kschedx.snapshot.devices import slices_on
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
@@ -175,8 +175,8 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         return () if is_ruled_out else scaling.unknown_groups
 
     @cached_property
-    def behaviour(self) -> AutoscalerBehaviour:
-        return autoscaler_behaviour(self.release.version)
+    def behavior(self) -> AutoscalerBehavior:
+        return autoscaler_behavior(self.release.version)
 
     @property
     def is_measured(self) -> bool:
@@ -212,7 +212,7 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     @property
     def config_not_here(self) -> str:
         """The path of the scheduler configuration that the autoscaler uses, if the content is not given."""
-        if self.options.config is not None or not self.behaviour.takes_scheduler_config:
+        if self.options.config is not None or not self.behavior.takes_scheduler_config:
             return ""
         return (self.written_flags.get(SCHEDULER_CONFIG) or [""])[-1]
 
@@ -233,7 +233,7 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     def _is_readable(self, name: str, values: list[str]) -> bool:
         """Return whether a Deployment's flag is valid; invalid ones are ignored."""
         try:
-            Flags.read({name: values}, self.behaviour)
+            Flags.read({name: values}, self.behavior)
         except ConfigError:
             return False
         return True
@@ -243,7 +243,7 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         """Raises `ConfigError`. A managed autoscaler, whose flags are not in the cluster, has the API of
         ProvisioningRequests if a pod uses it."""
         known = {} if self.flags_are_known else {"enable-provisioning-requests": ["true"]}
-        return self.changed_flags or Flags.read({**known, **self.written_flags}, self.behaviour)
+        return self.changed_flags or Flags.read({**known, **self.written_flags}, self.behavior)
 
     def loop(self, snapshot: Snapshot | None = None, now: str | None = None) -> Loop:
         """Return a loop over the cluster, or over one with other pods. The default time is that of the snapshot."""
@@ -256,7 +256,7 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
                 status=self.status,
                 cloud={**cloud_templates(written), **self.templates},
                 flags=self.flags,
-                behaviour=self.behaviour,
+                behavior=self.behavior,
                 now=snapshot.moment(now),
                 memory=self.memory,
             )

@@ -21,7 +21,7 @@ from kschedx.plugins.inter_pod_affinity.plugin import (
     REASON_EXISTING_ANTI_AFFINITY,
 )
 from kschedx.plugins.pod_topology_spread import HARD, NO_DOMAIN, REASON_LABEL, REASON_SKEW, Spread
-from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.releases.autoscaler import AutoscalerBehavior
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.pods import host_ports
@@ -324,10 +324,10 @@ class Estimate(Struct, frozen=True, kw_only=True):
 class SandboxBins:
     """New nodes in a fork of the sandbox: the general form."""
 
-    def __init__(self, sandbox: Sandbox, template: AddedNode, behaviour: AutoscalerBehaviour) -> None:
+    def __init__(self, sandbox: Sandbox, template: AddedNode, behavior: AutoscalerBehavior) -> None:
         self._sandbox = sandbox
         self._template = template
-        self._behaviour = behaviour
+        self._behavior = behavior
         self._first = sandbox.node_count
         self._count = 0
 
@@ -357,7 +357,7 @@ class SandboxBins:
     def place_on_other_node(self, pod_class: int, pod: int, last: int) -> int | None:
         """If the last new node violates a spread constraint over hosts, place the pod on any other node of the cluster.
         Existing nodes have negative numbers."""
-        if not self._behaviour.spread_pods_go_anywhere or not _spreads_over_hosts(self._sandbox.pod(pod)):
+        if not self._behavior.spread_pods_go_anywhere or not _spreads_over_hosts(self._sandbox.pod(pod)):
             return None
         if REASON_SKEW not in self._sandbox.check(pod, self._row(last)).reasons:
             return None

@@ -12,7 +12,7 @@ from msgspec.structs import fields, replace
 from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.kube.autoscalers import FLAGS, PROGRAM, Written, flags_of_containers
 from kschedx.kube.scalars import Duration, parse_bool
-from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.releases.autoscaler import AutoscalerBehavior
 
 
 def parse_flag_options(options: Sequence[str]) -> Written:
@@ -94,23 +94,23 @@ class Flags(Struct, frozen=True, kw_only=True, rename="kebab"):
     """Whether pods that consume a ProvisioningRequest are left to it."""
 
     @classmethod
-    def read(cls, written: Mapping[str, FlagValue], behaviour: AutoscalerBehaviour) -> Flags:
+    def read(cls, written: Mapping[str, FlagValue], behavior: AutoscalerBehavior) -> Flags:
         """Parse flags by their names without dashes; a repeated flag has a list. Flags without effect on scale-up are
         ignored. Raises `ConfigError` for an invalid value."""
         read = _fields_of(cls, written)
         is_known = {
-            "fast_path": behaviour.fast_path,
-            "check_skipped_groups": behaviour.skipped_groups_can_be_checked,
-            "startup_taint_prefixes": behaviour.startup_taint_prefixes,
-            "scale_from_unschedulable": behaviour.cordoned_templates_can_be_opened,
-            "status_taints": behaviour.startup_taints_are_named,
-            "bypassed_schedulers": behaviour.schedulers_can_be_bypassed,
-            "allowed_schedulers": behaviour.schedulers_can_be_allowed,
+            "fast_path": behavior.fast_path,
+            "check_skipped_groups": behavior.skipped_groups_can_be_checked,
+            "startup_taint_prefixes": behavior.startup_taint_prefixes,
+            "scale_from_unschedulable": behavior.cordoned_templates_can_be_opened,
+            "status_taints": behavior.startup_taints_are_named,
+            "bypassed_schedulers": behavior.schedulers_can_be_bypassed,
+            "allowed_schedulers": behavior.schedulers_can_be_allowed,
         }
         read = {name: value for name, value in read.items() if is_known.get(name, True)}
-        named = ("startup-taint", "ignore-taint") if behaviour.startup_taints_are_named else ("ignore-taint",)
+        named = ("startup-taint", "ignore-taint") if behavior.startup_taints_are_named else ("ignore-taint",)
         read["startup_taints"] = tuple(key for name in named for key in _texts(written.get(name, ())))
-        return replace(cls(expanders=(behaviour.default_expander,)), **read, limits=_limits_of(written))
+        return replace(cls(expanders=(behavior.default_expander,)), **read, limits=_limits_of(written))
 
 
 def _texts(value: FlagValue) -> tuple[str, ...]:

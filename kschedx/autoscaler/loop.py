@@ -134,7 +134,7 @@ class _Packing(Struct, frozen=True, dict=True):
 
     @cached_property
     def _similarity(self) -> Similarity:
-        return Similarity(self.state.templates, self.state.flags, self.state.options, self.state.behaviour)
+        return Similarity(self.state.templates, self.state.flags, self.state.options, self.state.behavior)
 
     def _similar(self, name: str, fitting: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
         if not self.state.flags.balance_similar_node_groups:
@@ -172,7 +172,7 @@ class _Packing(Struct, frozen=True, dict=True):
         self, name: str, classes: Sequence[tuple[int, ...]], similar: Sequence[str], current: int
     ) -> Estimate:
         headroom = None
-        if self.state.behaviour.similar_groups_limit_the_estimate:
+        if self.state.behavior.similar_groups_limit_the_estimate:
             headroom = sum(self.state.groups_by_name[group].headroom for group in (name, *similar))
         limit = _node_limit(
             self.state.flags.max_nodes_per_scale_up, headroom, self.state.flags.max_nodes_total, current
@@ -200,7 +200,7 @@ class _Packing(Struct, frozen=True, dict=True):
             bins = CountingBins(self.sandbox, [pod_class[0] for pod_class in classes], seen)
             return Estimator(bins, limit).estimate(ordered, fast)
         with self.sandbox.fork():
-            return Estimator(SandboxBins(self.sandbox, new, self.state.behaviour), limit).estimate(ordered, fast)
+            return Estimator(SandboxBins(self.sandbox, new, self.state.behavior), limit).estimate(ordered, fast)
 
     def _counts(self, group: str, classes: Sequence[tuple[int, ...]]) -> bool:
         return self.state.counts and all(
@@ -285,7 +285,7 @@ class Loop:
             return self._result(LoopOutcome.NOT_NEEDED)
         usable = sum(state.is_usable for state in self.state.states)
         if 0 < self.state.flags.max_nodes_total <= usable:
-            if self.state.behaviour.max_nodes_total_is_reported:
+            if self.state.behavior.max_nodes_total_is_reported:
                 self._events.append(_max_nodes_total_reached(self.state.flags.max_nodes_total))
                 for row in waiting:
                     self._record_result(row, (AT_MAX_NODES_TOTAL,), is_event_sent=True)
@@ -334,7 +334,7 @@ class Loop:
             prototypes,
             self.state.nominations,
             np.array(sorted(self.state.expendable), dtype=np.int64),
-            names_count=self.state.behaviour.pre_filter_leaves_nodes_out,
+            names_count=self.state.behavior.pre_filter_leaves_nodes_out,
         )
         self._begin_key = (
             tuple(kept),
@@ -359,7 +359,7 @@ class Loop:
         """Return the pods that need a node, in the autoscaler's order; the other pods get their results."""
         for row, outcome in self.state.pending_order.passed_over.items():
             self._answers[row] = PodResult(row=row, outcome=outcome)
-        if not self.state.behaviour.nominated_pods_are_placed and self._is_nominated_to_no_node():
+        if not self.state.behavior.nominated_pods_are_placed and self._is_nominated_to_no_node():
             for row in self.state.pending_order.unschedulable:
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.NOT_LOOKED_AT)
             return ()
@@ -403,7 +403,7 @@ class Loop:
 
     def _requests_gpu(self, row: int) -> bool:
         amounts = self.state.pods.requests(self.state.options)[row].amounts
-        return not amounts.keys().isdisjoint(self.state.behaviour.gpu_resources)
+        return not amounts.keys().isdisjoint(self.state.behavior.gpu_resources)
 
     def _check_templates(self, sandbox: Sandbox, rows: Sequence[int]) -> dict[int, dict[str, TemplateVerdict]]:
         """Check each pod on each group's template in the current cluster, before packing. All templates are present at
@@ -439,7 +439,7 @@ class Loop:
 
     def _scale_up(self, sandbox: Sandbox, waiting: Sequence[int], usable: int) -> LoopResult:
         upcoming = sum(group.upcoming for group in self.state.groups)
-        current = sandbox.node_count if self.state.behaviour.counts_nodes_of_snapshot else usable + upcoming
+        current = sandbox.node_count if self.state.behavior.counts_nodes_of_snapshot else usable + upcoming
         for group in self.state.groups:
             if group.upcoming > 0 and group.name not in self.state.templates:
                 return self._error_result(
@@ -451,7 +451,7 @@ class Loop:
         except LoopError as error:
             return self._error_result(waiting, str(error))
         for group in self.state.groups:
-            reasons = skip_reasons(group, self.state.templates.get(group.name), limits, self.state.behaviour)
+            reasons = skip_reasons(group, self.state.templates.get(group.name), limits, self.state.behavior)
             if reasons:
                 self._skipped[group.name] = reasons
         classes = self.state.equivalence.groups(waiting)
@@ -479,7 +479,7 @@ class Loop:
         self._events += chosen.events
         choices = [self._choice(option, classes, fitting, current, limits) for option in chosen.options]
         if not choices:
-            if self.state.behaviour.failures_are_reported:
+            if self.state.behavior.failures_are_reported:
                 some = [classes[i] for i in sorted(helped)]
                 self._record_helpless(some, fitting=(_FILTERED_OUT,), is_event_sent=True)
             self._record_helpless(
@@ -496,7 +496,7 @@ class Loop:
 
     def _error_result(self, waiting: Sequence[int], error: str) -> LoopResult:
         """Return the result of an error before any group is evaluated."""
-        if self.state.behaviour.failures_are_reported:
+        if self.state.behavior.failures_are_reported:
             for row in waiting:
                 self._record_result(row, (), is_event_sent=False)
         return self._result(LoopOutcome.ERROR, error=error)
@@ -513,26 +513,24 @@ class Loop:
         machines = Machines(
             cloud_provider=self.state.flags.cloud_provider,
             cloud=self.state.cloud,
-            gpu_resources=self.state.behaviour.gpu_resources,
-            counts_gpus=self.state.behaviour.limits_are_quotas
+            gpu_resources=self.state.behavior.gpu_resources,
+            counts_gpus=self.state.behavior.limits_are_quotas
             or any(limit.resource not in ("cpu", "memory") for limit in self.state.flags.limits),
         )
         known = self.state.groups_by_name
-        if self.state.behaviour.limits_are_quotas:
+        if self.state.behavior.limits_are_quotas:
             nodes = [
                 (sandbox.node(ClusterRow(row)), group if group in known else None)
                 for row, group in enumerate(self._group_of_row)
             ]
-            return Limits.of_snapshot(nodes, self.state.flags, machines, self.state.behaviour)
+            return Limits.of_snapshot(nodes, self.state.flags, machines, self.state.behavior)
         outside = [self.state.nodes[it.row] for it in self.state.states if it.is_usable and it.group not in known]
         groups = [
             group
             for group in self.state.groups
             if group.name in self.state.templates or self.state.cloud_is_known or group.status.target
         ]
-        return Limits.of_targets(
-            groups, self.state.templates, outside, self.state.flags, machines, self.state.behaviour
-        )
+        return Limits.of_targets(groups, self.state.templates, outside, self.state.flags, machines, self.state.behavior)
 
     def _parts(self, first: int, fitting: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Return why no group helps the pods of a class, given by its first pod: the sorted parts after `pod didn't
@@ -577,7 +575,7 @@ class Loop:
         count = limits.allowed_count(self.state.templates[option.group], count)
         groups = [self.state.groups_by_name[name] for name in option.similar]
         resizes = resize_groups(
-            self.state.groups_by_name[option.group], groups, count, self.state.templates, limits, self.state.behaviour
+            self.state.groups_by_name[option.group], groups, count, self.state.templates, limits, self.state.behavior
         )
         taken = set(fitting[option.group])
         later = [i for i, pod_class in enumerate(classes) if i not in taken and self._fits_another(pod_class[0])]

@@ -16,7 +16,7 @@ from kschedx.kube.quantity import value
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.tolerations import DELETION_CANDIDATE, TO_BE_DELETED
 from kschedx.kube.types import Node, Taint
-from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.releases.autoscaler import AutoscalerBehavior
 from kschedx.snapshot.columns import ClusterRow
 
 # Cloud-specific labels: the label of GPU nodes, and labels to ignore when groups are compared. Upstream: GPULabel of
@@ -60,8 +60,8 @@ class TaintRules(Struct, frozen=True, kw_only=True):
     status_prefixes: tuple[str, ...]
 
     @classmethod
-    def of(cls, flags: Flags, behaviour: AutoscalerBehaviour) -> TaintRules:
-        named = behaviour.startup_taints_are_named
+    def of(cls, flags: Flags, behavior: AutoscalerBehavior) -> TaintRules:
+        named = behavior.startup_taints_are_named
         return cls(
             startup=frozenset(flags.startup_taints),
             startup_prefixes=(_IGNORE_PREFIX, *((_STARTUP_PREFIX,) if named else ()), *flags.startup_taint_prefixes),
@@ -330,14 +330,14 @@ class AutoscalerGroup(Struct, frozen=True, kw_only=True):
 
 
 def node_states(
-    nodes: Sequence[Node], group_of: GroupOfNode, flags: Flags, behaviour: AutoscalerBehaviour, now: int
+    nodes: Sequence[Node], group_of: GroupOfNode, flags: Flags, behavior: AutoscalerBehavior, now: int
 ) -> tuple[NodeState, ...]:
     """Return the state of every node in list order; `now` in nanoseconds since 1970."""
     judge = _Judge(
-        rules=TaintRules.of(flags, behaviour),
+        rules=TaintRules.of(flags, behavior),
         gpu_label=gpu_label(flags.cloud_provider),
         flags=flags,
-        behaviour=behaviour,
+        behavior=behavior,
         now=now,
     )
     return tuple(judge.state(ClusterRow(row), node, group_of(node)) for row, node in enumerate(nodes))
@@ -349,7 +349,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
     rules: TaintRules
     gpu_label: str | None
     flags: Flags
-    behaviour: AutoscalerBehaviour
+    behavior: AutoscalerBehavior
     now: int
 
     def state(self, row: ClusterRow, node: Node, group: str | None) -> NodeState:
@@ -357,7 +357,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
         lacks = ""
         if is_ready and not node.spec.unschedulable:
             startup = (taint.key for taint in node.spec.taints if self.rules.is_startup(taint.key))
-            lacks = _missing_gpu(node, self.gpu_label, self.behaviour.gpus_that_show) or next(startup, "")
+            lacks = _missing_gpu(node, self.gpu_label, self.behavior.gpus_that_show) or next(startup, "")
             is_ready = not lacks
         return NodeState(
             row=row,
@@ -373,7 +373,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
         if any(taint.key == TO_BE_DELETED for taint in node.spec.taints):
             return _NodeReadiness.DELETED
         suspended = condition_of(node.status.conditions, _SUSPENDED, "True")
-        if self.behaviour.suspended_nodes_count and suspended is not None:
+        if self.behavior.suspended_nodes_count and suspended is not None:
             return _NodeReadiness.SUSPENDED
         if is_ready:
             return _NodeReadiness.READY
@@ -429,7 +429,7 @@ def cluster_is_healthy(nodes: Sequence[NodeState], flags: Flags) -> bool:
 def autoscaler_groups(
     statuses: Sequence[NodeGroupStatus],
     nodes: Sequence[NodeState],
-    behaviour: AutoscalerBehaviour,
+    behavior: AutoscalerBehavior,
 ) -> tuple[AutoscalerGroup, ...]:
     """Return the groups in the cloud's order."""
     members: dict[str, list[NodeState]] = {status.name: [] for status in statuses}
@@ -437,15 +437,15 @@ def autoscaler_groups(
         if node.group is not None and node.group in members:
             members[node.group].append(node)
     return tuple(
-        AutoscalerGroup(status=status, nodes=tuple(mine), upcoming=_upcoming_count(status, mine, behaviour))
+        AutoscalerGroup(status=status, nodes=tuple(mine), upcoming=_upcoming_count(status, mine, behavior))
         for status in statuses
         for mine in (members[status.name],)
     )
 
 
-def _upcoming_count(status: NodeGroupStatus, nodes: Sequence[NodeState], behaviour: AutoscalerBehaviour) -> int:
+def _upcoming_count(status: NodeGroupStatus, nodes: Sequence[NodeState], behavior: AutoscalerBehavior) -> int:
     there = (_NodeReadiness.READY, _NodeReadiness.UNREADY, _NodeReadiness.SUSPENDED)
     missing = status.target - sum(node.readiness in there for node in nodes) - status.long_unregistered
-    if missing <= 0 or (behaviour.upcoming_needs_scale_up and status.scale_up is not ScaleUp.IN_PROGRESS):
+    if missing <= 0 or (behavior.upcoming_needs_scale_up and status.scale_up is not ScaleUp.IN_PROGRESS):
         return 0
     return missing

@@ -214,5 +214,5 @@ def setup_of(
     autoscaler = Autoscaler.of_status(snapshot, options, resolve(kube_version))
     if autoscaler is None:
         raise InputError(f"the snapshot has no ConfigMap {AUTOSCALER_STATUS}, which the cluster-autoscaler writes")
-    read = Flags.read(flags or {}, autoscaler.behaviour)
+    read = Flags.read(flags or {}, autoscaler.behavior)
     return replace(replace(autoscaler, changed_flags=read).loop(now=now).state, cloud_is_known=True)

@@ -215,7 +215,7 @@ class Sandbox:
                 filters=framework.profile.points["filter"],
                 room=room,
                 pods=self.snapshot.pods,
-                empty_selector_counts=framework.release.behaviour.empty_selector_counts_every_pod,
+                empty_selector_counts=framework.release.behavior.empty_selector_counts_every_pod,
             )
             for index, brought in enumerate(new)
         )

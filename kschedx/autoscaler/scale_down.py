@@ -48,7 +48,7 @@ from kschedx.kube.types import (
     controller_of,
 )
 from kschedx.releases import Release
-from kschedx.releases.autoscaler import AutoscalerBehaviour, autoscaler_behaviour
+from kschedx.releases.autoscaler import AutoscalerBehavior, autoscaler_behavior
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.devices import Devices, newest_slices
 from kschedx.snapshot.pods import PodTable
@@ -112,11 +112,11 @@ class PodFate(PodFateDocument, frozen=True, kw_only=True):
 class _Fates:
     """Decides about the pods of a snapshot."""
 
-    def __init__(self, snapshot: Snapshot, flags: ScaleDownFlags, behaviour: AutoscalerBehaviour, now: int) -> None:
+    def __init__(self, snapshot: Snapshot, flags: ScaleDownFlags, behavior: AutoscalerBehavior, now: int) -> None:
         self._snapshot = snapshot
         self._pods: PodTable = snapshot.pods
         self._flags = flags
-        self._behaviour = behaviour
+        self._behavior = behavior
         self._now = now
         self._known_budgets: dict[tuple[int, int], list[PodDisruptionBudget]] = {}
 
@@ -137,7 +137,7 @@ class _Fates:
             return self._fate(row, RemovalFate.DAEMON_SET)
         if safe == "true" or _is_terminal(spec, pods.phases[row]):
             return self._fate(row, RemovalFate.MOVES)
-        if safe == "on-completion" and self._behaviour.pods_may_complete:
+        if safe == "on-completion" and self._behavior.pods_may_complete:
             return self._fate(row, RemovalFate.COMPLETES)
         return next(self._blockers(row, owner, safe), None) or self._fate(row, RemovalFate.MOVES)
 
@@ -148,7 +148,7 @@ class _Fates:
             yield self._blocked(row, RemovalBlocker.NOT_REPLICATED)
         budgets = self._budgets_of(row)
         if self._flags.skips_system_pods and self._pods.namespaces[row] == _KUBE_SYSTEM and not budgets:
-            if self._behaviour.system_pods_block_for_a_time and self._is_past_timeout(row):
+            if self._behavior.system_pods_block_for_a_time and self._is_past_timeout(row):
                 yield self._fate(row, RemovalFate.MOVES)
             yield self._blocked(row, RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD)
         if safe == "false":
@@ -506,12 +506,12 @@ class ScaleDown:
     def __init__(self, autoscaler: Autoscaler) -> None:
         self.autoscaler = autoscaler
         self._snapshot = autoscaler.snapshot
-        self._behaviour = autoscaler_behaviour(autoscaler.release.version)
+        self._behavior = autoscaler_behavior(autoscaler.release.version)
         self._loop = autoscaler.loop()
         self.flags = ScaleDownFlags.read(autoscaler.scale_down_flags)
         self._now = self._loop.state.now
-        self._fates = _Fates(self._snapshot, self.flags, self._behaviour, self._now)
-        self._counts_devices = self._behaviour.devices_count or self.flags.counts_devices
+        self._fates = _Fates(self._snapshot, self.flags, self._behavior, self._now)
+        self._counts_devices = self._behavior.devices_count or self.flags.counts_devices
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: AutoscalerOptions, scheduler: Scheduler) -> ScaleDown:
@@ -538,7 +538,7 @@ class ScaleDown:
             flags=self.flags,
             options=request_options(self.autoscaler.release),
             gpu_label=gpu_label(self.autoscaler.flags.cloud_provider),
-            gpu_resources=self._behaviour.gpu_resources,
+            gpu_resources=self._behavior.gpu_resources,
             devices=_NodeDevices.of(self._sandbox[0].snapshot.devices) if self._counts_devices else None,
         )
 
@@ -633,7 +633,7 @@ class ScaleDown:
 
     def _is_used(self, utilization: UtilizationResult) -> bool:
         is_at_threshold = utilization.share == utilization.threshold
-        return utilization.is_above_threshold or (is_at_threshold and not self._behaviour.nodes_at_threshold_go)
+        return utilization.is_above_threshold or (is_at_threshold and not self._behavior.nodes_at_threshold_go)
 
     def _is_upcoming(self, state: NodeState) -> bool:
         group = self._loop.state.groups_by_name.get(state.group or "")
@@ -691,7 +691,7 @@ class ScaleDown:
         sandbox.leave(pods)
         node = sandbox.node(row)
         closed = Taint(key=TO_BE_DELETED, value=str(self._now // _SECOND), effect="NoSchedule")
-        labels = node.metadata.labels if self._behaviour.removed_nodes_stay_domains else {}
+        labels = node.metadata.labels if self._behavior.removed_nodes_stay_domains else {}
         metadata = replace(node.metadata, labels=labels)
         spec = replace(node.spec, taints=(*node.spec.taints, closed))
         sandbox.replace_node(row, replace(node, metadata=metadata, spec=spec))

@@ -23,7 +23,7 @@ from kschedx.kube.quantity import ResourceList, milli_value, parse_quantity, val
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.types import AUTOSCALER_PRIORITIES, ConfigMap, Node
 from kschedx.patterns import lazy_pattern
-from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.releases.autoscaler import AutoscalerBehavior
 from kschedx.snapshot.events import BACKED_OFF
 
 if TYPE_CHECKING:
@@ -109,11 +109,11 @@ class Limits(Struct, kw_only=True):
     left: dict[str, int]
     machines: Machines
     known: dict[str, dict[str, int]]
-    behaviour: AutoscalerBehaviour
+    behavior: AutoscalerBehavior
 
     @classmethod
     def of_snapshot(
-        cls, nodes: Sequence[tuple[Node, str | None]], flags: Flags, machines: Machines, behaviour: AutoscalerBehaviour
+        cls, nodes: Sequence[tuple[Node, str | None]], flags: Flags, machines: Machines, behavior: AutoscalerBehavior
     ) -> Limits:
         """Limits minus the nodes of the snapshot; all nodes of a group count like its first one."""
         known: dict[str, dict[str, int]] = {}
@@ -130,7 +130,7 @@ class Limits(Struct, kw_only=True):
             for name, amount in amounts.items():
                 used[name] = used.get(name, 0) + amount
         left = {limit.resource: max(limit.maximum - used.get(limit.resource, 0), 0) for limit in flags.limits}
-        return cls(left=left, machines=machines, known=known, behaviour=behaviour)
+        return cls(left=left, machines=machines, known=known, behavior=behavior)
 
     @classmethod
     def of_targets(
@@ -140,7 +140,7 @@ class Limits(Struct, kw_only=True):
         outside: Sequence[Node],
         flags: Flags,
         machines: Machines,
-        behaviour: AutoscalerBehaviour,
+        behavior: AutoscalerBehavior,
     ) -> Limits:
         """Limits minus the groups' target sizes times their templates and minus nodes without a group. Raises
         `LoopError` for a group without a template."""
@@ -168,7 +168,7 @@ class Limits(Struct, kw_only=True):
         left = {it.resource: max(it.maximum - used.get(it.resource, 0), 0) for it in flags.limits if it.maximum > 0}
         if unknown_gpus:
             left.update({name: 0 for name in left if name not in (_CPU, _MEMORY)})
-        return cls(left=left, machines=machines, known={}, behaviour=behaviour)
+        return cls(left=left, machines=machines, known={}, behavior=behavior)
 
     def copy(self) -> Limits:
         return replace(self, left=dict(self.left))
@@ -178,7 +178,7 @@ class Limits(Struct, kw_only=True):
         if template.group in self.known:
             return self.known[template.group]
         amounts = self.machines.of(template.node, template.group)
-        if self.behaviour.limits_are_quotas:
+        if self.behavior.limits_are_quotas:
             self.known[template.group] = amounts
         return amounts
 
@@ -206,7 +206,7 @@ class Limits(Struct, kw_only=True):
 
 
 def skip_reasons(
-    group: AutoscalerGroup, template: Template | None, limits: Limits, behaviour: AutoscalerBehaviour
+    group: AutoscalerGroup, template: Template | None, limits: Limits, behavior: AutoscalerBehavior
 ) -> tuple[str, ...]:
     """Return why a group is skipped; empty if it is not."""
     if not group.is_healthy:
@@ -221,7 +221,7 @@ def skip_reasons(
         exceeded = limits.exceeded_resources(template)
     except LoopError:
         return (NOT_READY,)
-    return (behaviour.limit_text.format(resources=", ".join(exceeded)),) if exceeded else ()
+    return (behavior.limit_text.format(resources=", ".join(exceeded)),) if exceeded else ()
 
 
 # The new sizes of the groups: similar groups share new nodes, and limits reduce them. Upstream:
@@ -247,11 +247,11 @@ class Similarity(Struct, frozen=True, dict=True):
     templates: Mapping[str, Template]
     flags: Flags
     options: RequestOptions
-    behaviour: AutoscalerBehaviour
+    behavior: AutoscalerBehavior
 
     @cached_property
     def _ignored(self) -> frozenset[str]:
-        own = _IGNORED_LABELS_OF.get(self.flags.cloud_provider, frozenset()) - self.behaviour.labels_still_compared
+        own = _IGNORED_LABELS_OF.get(self.flags.cloud_provider, frozenset()) - self.behavior.labels_still_compared
         return _IGNORED_LABELS | own | frozenset(self.flags.balancing_ignore_labels)
 
     def are_similar(self, first: str, second: str) -> bool:
@@ -370,10 +370,10 @@ def resize_groups(
     count: int,
     templates: Mapping[str, Template],
     limits: Limits,
-    behaviour: AutoscalerBehaviour,
+    behavior: AutoscalerBehavior,
 ) -> list[Resize]:
     """Return the new sizes for `count` nodes; `limits` are consumed."""
-    if not behaviour.balanced_sizes_heed_quotas:
+    if not behavior.balanced_sizes_heed_quotas:
         return _balance((option_group, *similar), count)
     sharing = [group for group in similar if not limits.exceeded_resources(templates[group.name])]
     return _cap_by_quotas(_balance((option_group, *sharing), count), templates, limits)

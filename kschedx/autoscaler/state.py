@@ -22,7 +22,7 @@ from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import Duration
 from kschedx.kube.tolerations import TO_BE_DELETED
 from kschedx.kube.types import Node, Pod
-from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.releases.autoscaler import AutoscalerBehavior
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -82,7 +82,7 @@ def _is_expendable(pods: PodTable, row: int, flags: Flags) -> bool:
 
 
 def _arrange(
-    pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behaviour: AutoscalerBehaviour
+    pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behavior: AutoscalerBehavior
 ) -> PendingOrder:
     """`has_node`: whether a node with this name is listed."""
     passed_over: dict[int, PodOutcome] = {}
@@ -93,14 +93,14 @@ def _arrange(
             passed_over[row] = PodOutcome.NOT_LOOKED_AT
         elif pods.deletion_timestamps[row]:
             passed_over[row] = PodOutcome.DELETING
-        elif behaviour.nominated_pods_are_placed and pods.nominated_node_names[row]:
+        elif behavior.nominated_pods_are_placed and pods.nominated_node_names[row]:
             passed_over[row] = PodOutcome.NOMINATED
             nominated.append(row)
         elif not (_is_marked(pods, row) or _is_bypassed(pods, row, flags)):
             passed_over[row] = PodOutcome.NOT_MARKED
         elif _is_expendable(pods, row, flags):
             passed_over[row] = PodOutcome.EXPENDABLE
-        elif not behaviour.nominated_pods_are_placed and has_node(pods.nominated_node_names[row]):
+        elif not behavior.nominated_pods_are_placed and has_node(pods.nominated_node_names[row]):
             passed_over[row] = PodOutcome.NOMINATED
             nominated.append(row)
         else:
@@ -171,7 +171,7 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
     status: AutoscalerStatus
     cloud: Mapping[str, CloudTemplate]
     flags: Flags
-    behaviour: AutoscalerBehaviour
+    behavior: AutoscalerBehavior
     now: int  # nanoseconds since 1970
     memory: LoopMemory
     counts: bool = True  # whether estimates are made by counting if the result is the same
@@ -201,12 +201,12 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def states(self) -> tuple[NodeState, ...]:
         """Every node of the snapshot from the autoscaler's view."""
-        return node_states(self.nodes, self.group_of, self.flags, self.behaviour, self.now)
+        return node_states(self.nodes, self.group_of, self.flags, self.behavior, self.now)
 
     @cached_property
     def pending_order(self) -> PendingOrder:
         """The pending pods before the autoscaler evaluates any group."""
-        return _arrange(self.pods, self.snapshot.cluster.index.__contains__, self.flags, self.behaviour)
+        return _arrange(self.pods, self.snapshot.cluster.index.__contains__, self.flags, self.behavior)
 
     @cached_property
     def expendable(self) -> frozenset[int]:
@@ -237,11 +237,11 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
         release = self.framework.release
         maker = TemplateBuilder(
             flags=self.flags,
-            behaviour=self.behaviour,
+            behavior=self.behavior,
             daemon_sets=daemon_sets(self.snapshot),
             options=self.options,
             compares_taints=release.compares_taints,
-            slices=self.snapshot.devices.slices_by_node if self.behaviour.devices_count else {},
+            slices=self.snapshot.devices.slices_by_node if self.behavior.devices_count else {},
         )
         names = [status.name for status in self.status.groups]
         wanted = set(names)
@@ -255,14 +255,14 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
     def rows_on(self, node: ClusterRow) -> list[int]:
         """Return rows of the pods that count on a node of the snapshot."""
         rows = [row for row in self.pods.on_node(node).tolist() if row not in self.expendable]
-        if self.behaviour.nominated_pods_are_placed:
+        if self.behavior.nominated_pods_are_placed:
             rows += [row for row, place in self.nominations.items() if place == node]
         return rows
 
     @cached_property
     def groups(self) -> tuple[AutoscalerGroup, ...]:
         """In the order of the status."""
-        return autoscaler_groups(self.status.groups, self.states, self.behaviour)
+        return autoscaler_groups(self.status.groups, self.states, self.behavior)
 
     @cached_property
     def groups_by_name(self) -> dict[str, AutoscalerGroup]:

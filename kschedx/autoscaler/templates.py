@@ -30,7 +30,7 @@ from kschedx.kube.names import INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE_LABELS
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.types import Node, ObjectMeta, OwnerReference, Pod, controller_of
 from kschedx.kube.workloads import pod_from_workload, runs_on
-from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.releases.autoscaler import AutoscalerBehavior
 from kschedx.snapshot.snapshot import Snapshot
 
 # A file about node groups: their nodes, templates, and the tags of their ASGs.
@@ -322,7 +322,7 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
     """Builds templates from nodes."""
 
     flags: Flags
-    behaviour: AutoscalerBehaviour
+    behavior: AutoscalerBehavior
     daemon_sets: tuple[_DaemonSet, ...]
     options: RequestOptions
     compares_taints: bool  # behind the gate TaintTolerationComparisonOperators
@@ -342,13 +342,13 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
                 staying.append(pod)
             if controller is not None and controller.kind == "DaemonSet":
                 running.add(controller.uid)
-        adds_critical = self.behaviour.critical_daemon_sets_are_added
+        adds_critical = self.behavior.critical_daemon_sets_are_added
         for daemon_set in self.daemon_sets:
             if daemon_set.uid in running or not (force or (daemon_set.is_critical and adds_critical)):
                 continue
             if runs_on(daemon_set.pod.spec, sanitized, comparison=self.compares_taints):
                 staying.append(daemon_set.pod)
-        if self.behaviour.templates_are_labelled:
+        if self.behavior.templates_are_labelled:
             labels = {**sanitized.metadata.labels, _TEMPLATE_LABEL: "true"}
             sanitized = replace(sanitized, metadata=replace(sanitized.metadata, labels=labels))
         requests = [pod_request(pod.spec, pod.status, self.options).amounts for pod in staying]
@@ -383,7 +383,7 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
         )
         spec = replace(
             node.spec,
-            taints=TaintRules.of(self.flags, self.behaviour).lasting_taints(node.spec.taints),
+            taints=TaintRules.of(self.flags, self.behavior).lasting_taints(node.spec.taints),
             unschedulable=node.spec.unschedulable and not self.flags.scale_from_unschedulable,
         )
         return replace(node, metadata=metadata, spec=spec)

@@ -146,7 +146,7 @@ def print_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] =
     if not snapshot.pod_groups or any("GangScheduling" in it.points.get("permit", ()) for it in setup.profiles):
         return
     pods = snapshot.pods
-    of_workloads = setup.release.behaviour.gangs_are_of_workloads
+    of_workloads = setup.release.behavior.gangs_are_of_workloads
     specs = [*((pods.namespaces[row], pods.specs[row]) for row in pods.pending)]
     specs += ((pod.metadata.namespace, pod.spec) for pod in more)
     named = {

@@ -566,13 +566,13 @@ def _course_notes(cycle: Cycle) -> Iterator[Note]:
             sampled = f"kube-scheduler samples {wanted:,} of {len(feasible):,} feasible nodes"
             text = f"{sampled}; kschedx evaluated all of them"
             yield note("sampling", text, nodes_to_find=wanted, feasible=len(feasible))
-        if len(feasible) == 1 and not cycle.release.behaviour.single_node_is_scored:
+        if len(feasible) == 1 and not cycle.release.behavior.single_node_is_scored:
             text = "one node is feasible: kube-scheduler selects it without scoring"
             yield note("single-feasible-node", text)
     if len(cycle.choice) > 1:
         names = cycle.all_nodes.cluster.names
         tied = tuple(names[row] for row in cycle.choice)
-        takes_turns = cycle.release.behaviour.best_nodes_take_turns
+        takes_turns = cycle.release.behavior.best_nodes_take_turns
         how = "alternates between them" if takes_turns else "selects one at random"
         yield note("tie", f"{len(tied):,} nodes have the highest score: kube-scheduler {how}", nodes=tied)
     nodes = cycle.all_nodes.cluster.nodes

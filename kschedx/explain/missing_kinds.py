@@ -339,9 +339,7 @@ MATTERS: Mapping[str, Callable[[Cycle], object]] = {
     "PodDisruptionBudget": lambda cycle: cycle.post_filter is not None and bool(cycle.post_filter.candidates),
     "PriorityClass": lambda cycle: cycle.pod.spec.has_unknown_priority,
     "PodGroup": lambda cycle: cycle.pod.spec.scheduling_group is not None,
-    "Workload": lambda cycle: (
-        cycle.pod.spec.workload_ref is not None and cycle.release.behaviour.gangs_are_of_workloads
-    ),
+    "Workload": lambda cycle: cycle.pod.spec.workload_ref is not None and cycle.release.behavior.gangs_are_of_workloads,
     _COSCHEDULING_GROUP: lambda cycle: POD_GROUP_LABEL in cycle.pod.metadata.labels and _runs(cycle, "Coscheduling"),
     "ElasticQuota.scheduling.x-k8s.io": lambda cycle: _runs(cycle, "CapacityScheduling"),
     "NodeResourceTopology": lambda cycle: _runs(cycle, "NodeResourceTopologyMatch"),

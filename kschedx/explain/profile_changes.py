@@ -35,7 +35,7 @@ class ProfileChange(Struct, frozen=True, kw_only=True):
     """One changed setting; a side without it is empty."""
 
     profile: str  # the schedulerName; empty for settings of all profiles
-    place: str  # an extension point, `args`, `release`, `gate`, `message`, `behaviour`, or `scheduler`
+    place: str  # an extension point, `args`, `release`, `gate`, `message`, `behavior`, or `scheduler`
     subject: str  # the plugin, the gate, or the setting
     setting: str = ""
     """`weight`, `position`, or the path of an argument; empty if the subject itself is added or removed."""
@@ -65,7 +65,7 @@ def _release(before: Release, after: Release) -> Iterator[ProfileChange]:
         if first is not second and None not in (first, second):
             yield ProfileChange(profile="", place="gate", subject=gate, before=_text(first), after=_text(second))
     yield from _facts("message", before.messages, after.messages)
-    yield from _facts("behavior", before.behaviour, after.behaviour)
+    yield from _facts("behavior", before.behavior, after.behavior)
 
 
 def _facts(

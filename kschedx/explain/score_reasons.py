@@ -105,7 +105,7 @@ def _balanced(pair: _Pair) -> Iterator[str]:
         allocation = pair.plugin.allocation(pair.state, pair.cycle.pod, pair.table)
         names = [resource.name for resource in args.resources]
         first, second = (node.name for node in pair.nodes)
-        if pair.cycle.release.behaviour.balance_is_compared_with_before:
+        if pair.cycle.release.behavior.balance_is_compared_with_before:
             yield f"the pod makes the use of {' and '.join(names)} more balanced on {first} than on {second}"
         else:
             yield f"resources are requested more evenly on {first}: {_shares(allocation, names, second)}"

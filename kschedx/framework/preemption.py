@@ -314,7 +314,7 @@ def dry_run(
     """
 
     def possible(nodes: NodeTable) -> PotentialVictims:
-        empty_counts = handle.release.behaviour.empty_budget_selector_covers_every_pod
+        empty_counts = handle.release.behavior.empty_budget_selector_covers_every_pod
         coverage = budget_coverage(handle.snapshot, empty_counts=empty_counts)
         return potential_victims(nodes, pod.priority, coverage.is_exceeded, exempt=exempt, rankings=rankings)
 
@@ -455,7 +455,7 @@ def _dry_run_results(trial: PreemptionTrial, no_victims: Callable[[str], Status]
         evicted = _EvictedPods.where(_reprieve_by_room(room, fits, potential))
     else:
         evicted = trial.reprieve(left, fits)
-    by_rank = handle.release.behaviour.victims_are_ordered_by_importance
+    by_rank = handle.release.behavior.victims_are_ordered_by_importance
     candidates: dict[ClusterRow, Candidate] = {}
     for candidate in trial.candidates(fits, evicted, by_rank=by_rank):
         node = candidate.node

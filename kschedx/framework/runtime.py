@@ -51,10 +51,10 @@ def request_options(release: Release) -> RequestOptions:
         use_status_resources=release.enabled("InPlacePodVerticalScaling"),
         pod_level_resources=release.enabled("PodLevelResources"),
         pod_level_in_place=release.enabled("InPlacePodLevelResourcesVerticalScaling"),
-        sidecars=release.behaviour.sidecars_are_known,
-        rounded_by_container=release.behaviour.requests_are_rounded_by_container,
+        sidecars=release.behavior.sidecars_are_known,
+        rounded_by_container=release.behavior.requests_are_rounded_by_container,
         node_allocatable_claims=release.enabled("DRANodeAllocatableResources"),
-        assumed_by_kind=release.behaviour.assumed_requests_are_counted_by_kind,
+        assumed_by_kind=release.behavior.assumed_requests_are_counted_by_kind,
     )
 
 
@@ -67,7 +67,7 @@ class Framework:
         """`ask` calls the configured extenders; without it, they are not called."""
         self.profile = profile
         self.config = config
-        self.snapshot = snapshot.with_finished_pods if release.behaviour.finished_pods_are_counted else snapshot
+        self.snapshot = snapshot.with_finished_pods if release.behavior.finished_pods_are_counted else snapshot
         self.release = release
         self.nodes: NodeTable = self.snapshot.nodes(request_options(release))
         self._plugins: dict[str, Plugin] = {}
@@ -98,7 +98,7 @@ class Framework:
         if not pods.nominated:
             return {}
         mine = {profile.scheduler_name for profile in self.config.profiles}
-        counts_gated = self.release.behaviour.gated_nominations_count
+        counts_gated = self.release.behavior.gated_nominations_count
         nominated_rows: dict[ClusterRow, list[int]] = {}
         for row in pods.nominated:
             node = self.snapshot.cluster.index.get(pods.nominated_node_names[row])
@@ -127,7 +127,7 @@ class Framework:
                 status = step.status
                 if status.is_skip:
                     continue
-                if status.code is Code.UNSCHEDULABLE and not self.release.behaviour.pre_filter_stops_at_any_rejection:
+                if status.code is Code.UNSCHEDULABLE and not self.release.behavior.pre_filter_stops_at_any_rejection:
                     rejection = status  # the other plugins still run: preemption needs their state
                 elif status.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
                     return PreFilterOutcome(steps=tuple(steps), status=status)
@@ -321,6 +321,6 @@ def _nothing_left(naming: list[str], release: Release) -> Status:
         text = f"node(s) didn't satisfy plugin {naming[0]}"
     else:
         text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(naming))}] simultaneously"
-    unresolvable = release.behaviour.empty_node_set_is_unresolvable
+    unresolvable = release.behavior.empty_node_set_is_unresolvable
     code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
     return Status(code=code, reasons=(text,))

@@ -405,11 +405,11 @@ class EquivalenceClass:
 
     def _broken_node_set(self) -> str:
         """Return the version's error about names from PreFilter plugins that no node has; empty if they cause none."""
-        names, behaviour = self._filtering.pre_filter.nodes, self._framework.release.behaviour
+        names, behavior = self._filtering.pre_filter.nodes, self._framework.release.behavior
         unknown = sorted((names or frozenset()) - self._framework.snapshot.cluster.index.keys())
-        if unknown and behaviour.unknown_node_name_is_an_error:
+        if unknown and behavior.unknown_node_name_is_an_error:
             return f'nodeinfo not found for node name "{unknown[0]}"'
-        if names is not None and len(unknown) == len(names) and behaviour.panics_without_nodes_left:
+        if names is not None and len(unknown) == len(names) and behavior.panics_without_nodes_left:
             return "panic: runtime error: integer divide by zero"
         return ""
 
@@ -445,7 +445,7 @@ class EquivalenceClass:
             names = (plugin.name for plugin in framework.plugins("filter", FilterPlugin))
             self._state[KEPT] = KeptDryRuns(len(framework.nodes), names)
         nodes, outcome = filtering.nodes, filtering.outcome()
-        if self._beyond is not None and not framework.release.behaviour.node_left_out_is_not_nominated:
+        if self._beyond is not None and not framework.release.behavior.node_left_out_is_not_nominated:
             # the nominated node was tried first, whatever PreFilter returns; an error there is logged and leaves no
             # status
             more, diagnosed = self._beyond
@@ -464,12 +464,12 @@ class EquivalenceClass:
     def _post_filter(self, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status, phrase: str) -> Decision:
         """Run PostFilter, and build the event's text: what rejected the nodes, then PostFilter's message."""
         result = self._framework.run_post_filter(self._state, pod, nodes, outcome) if self._preempts else None
-        behaviour = self._framework.release.behaviour
+        behavior = self._framework.release.behavior
         message = f"0/{self._node_count} nodes are available:{phrase}"
         status = None if result is None else result.status
-        if status is not None and status.message and (status.is_rejection or behaviour.post_filter_error_is_reported):
+        if status is not None and status.message and (status.is_rejection or behavior.post_filter_error_is_reported):
             message += f" {status.message}"
-            if behaviour.post_filter_part_gets_full_stop:
+            if behavior.post_filter_part_gets_full_stop:
                 message += "."
         return Decision(outcome=Outcome.UNSCHEDULABLE, message=message, post_filter=result)
 

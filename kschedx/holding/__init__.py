@@ -59,7 +59,7 @@ class _GangKey(Struct, frozen=True, kw_only=True):
 def _gang_of(cycle: Cycle) -> _GangKey | None:
     """Return the pod's group; None if the pod has none, the snapshot lacks it, or this version ignores it."""
     pod, namespace, release = cycle.pod, cycle.pod.metadata.namespace, cycle.release
-    if (name := group_name(pod.spec, of_workloads=release.behaviour.gangs_are_of_workloads)) is not None:
+    if (name := group_name(pod.spec, of_workloads=release.behavior.gangs_are_of_workloads)) is not None:
         group = find_group(cycle.snapshot.pod_groups, namespace, name)
         if group is None:
             return None
@@ -217,7 +217,7 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
     members: dict[int, GangMember] = dict(zip(rows, group.waiting, strict=True))
     has_ties = False
     refused: dict[EquivalenceKey, tuple[str, ...]] = {}
-    preempted, behaviour = set[int](), run.scheduler.release.behaviour
+    preempted, behavior = set[int](), run.scheduler.release.behavior
     for row, member in members.items():
         if member.gates:
             continue  # it is not in the queue
@@ -230,7 +230,7 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
             raise UndecidableError(f"whether {member.pod} fits is undecided, and so is its group")
         choice = tuple(decision.choice)
         evicted: Mapping[int, tuple[int, ...]] = {}
-        filter_result = decision.post_filter if behaviour.group_members_preempt else None
+        filter_result = decision.post_filter if behavior.group_members_preempt else None
         if not choice and filter_result is not None and filter_result.status.is_success:
             evicted = {candidate.node: candidate.victims for candidate in filter_result.candidates}
             choice = filter_result.best
@@ -247,7 +247,7 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
         node = choice[draw]
         victims = set(evicted.get(node, ())) - preempted
         preempted |= victims
-        if behaviour.gangs_are_of_workloads:
+        if behavior.gangs_are_of_workloads:
             for victim in victims:
                 run.evict(victim, waits=False)
         if evicted:  # of a group that is decided as a whole, the victims stay until all members are decided

@@ -276,7 +276,7 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[S
         if not group.skipped and group.template is not None and len(group.rejections) == 1:
             yield from _rejection_trials(autoscaler, group, pod)
     for group in scaling.groups:
-        if group.fits and (resources := autoscaler.behaviour.limited_resources(group.skipped)):
+        if group.fits and (resources := autoscaler.behavior.limited_resources(group.skipped)):
             limits = [limit for limit in autoscaler.flags.limits if limit.resource in resources]
             raised = " and ".join(f"{limit_flag(limit.resource)} above {limit.written_maximum}" for limit in limits)
             others = tuple(limit for limit in autoscaler.flags.limits if limit not in limits)
@@ -350,7 +350,7 @@ def _rejection_trials(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> 
             opened = snapshot.with_nodes({row: set_cordon(snapshot.cluster.nodes[row], unschedulable=False)})
             title = f"uncordon {name}, the template of new nodes"
             yield _GroupTrial(title=title, pod=pod, autoscaler=replace(autoscaler, snapshot=opened))
-            if autoscaler.behaviour.cordoned_templates_can_be_opened:
+            if autoscaler.behavior.cordoned_templates_can_be_opened:
                 flags = replace(autoscaler.flags, scale_from_unschedulable=True)
                 title = "start cluster-autoscaler with --scale-from-unschedulable"
                 yield _GroupTrial(title=title, pod=pod, autoscaler=replace(autoscaler, changed_flags=flags))

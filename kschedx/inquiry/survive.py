@@ -511,7 +511,7 @@ class _Trial:
     ) -> dict[str, object]:
         """Return the fields about evictions. `nodes` are the earlier pods of each lost node; `seconds` is how long each
         pod tolerates the taint."""
-        is_longer = self._simulator.setup.release.behaviour.nodes_may_be_silent_longer
+        is_longer = self._simulator.setup.release.behavior.nodes_may_be_silent_longer
         zones = self._zones.evictions(failure.nodes, GRACE if is_longer else GRACE_BEFORE)
         evictions = []
         for zone in zones:

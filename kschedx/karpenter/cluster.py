@@ -327,7 +327,7 @@ class Karpenter:
     def buffers(self) -> tuple[Pod, ...]:
         """Virtual pods, which are part of every round."""
         settings = self.settings
-        keeps = settings.keeps_buffers and settings.behaviour.knows_buffers
+        keeps = settings.keeps_buffers and settings.behavior.knows_buffers
         return tuple(virtual_pods(self.snapshot)) if keeps else ()
 
     def grow(self) -> KarpenterGrowth:

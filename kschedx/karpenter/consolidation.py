@@ -201,7 +201,7 @@ class Consolidator:
         self._kept: dict[str, str] = {}
         self._by_chance = False
         self._buffers = {pod.key for pod in karpenter.buffers}  # virtual pods of CapacityBuffers
-        self._is_newer = karpenter.settings.behaviour.moves_are_balanced
+        self._is_newer = karpenter.settings.behavior.moves_are_balanced
         self._candidates = [
             candidate
             for disruption in disruptions(self._snapshot, self._states)

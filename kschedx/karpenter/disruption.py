@@ -30,7 +30,7 @@ from kschedx.kube.names import INSTANCE_TYPE, ZONE
 from kschedx.kube.scalars import Duration, nanoseconds
 from kschedx.kube.schedules import read_schedule
 from kschedx.kube.types import Pod, PodDisruptionBudget, Taint, compile_budgets
-from kschedx.releases.karpenter import KarpenterBehaviour, karpenter_behaviour
+from kschedx.releases.karpenter import KarpenterBehavior, karpenter_behavior
 from kschedx.snapshot.snapshot import Snapshot
 
 BLOCKED = "DisruptionBlocked"
@@ -162,7 +162,7 @@ class _Pools:
 
     def __init__(self, snapshot: Snapshot, prices: Mapping[str, float | None], now: int) -> None:
         self._snapshot, self._prices, self._now = snapshot, prices, now
-        self._behaviour = karpenter_behaviour(karpenter_version(snapshot))
+        self._behavior = karpenter_behavior(karpenter_version(snapshot))
         self._pools = {pool.name: pool for pool in snapshot.of(NodePool)}
         cluster = ClusterState.of(snapshot)
         self._states = {state.row: state for state in (*cluster.staying, *cluster.leaving) if state.row >= 0}
@@ -172,13 +172,13 @@ class _Pools:
 
     def disruption(self, name: str) -> NodeDisruption:
         """Evaluate a node that Karpenter manages."""
-        snapshot, behaviour = self._snapshot, self._behaviour
+        snapshot, behavior = self._snapshot, self._behavior
         state = self._states[snapshot.cluster.index[name]]
         claim, pool, pods = state.claim, self._pools.get(state.pool), pods_on(snapshot, state)
         assert claim is not None
         conditions = claim.status.conditions
         is_consolidatable = condition_of(conditions, "Consolidatable", "True") is not None
-        is_drifted, is_empty = condition_of(conditions, "Drifted", "True") is not None, _is_empty(pods, behaviour)
+        is_drifted, is_empty = condition_of(conditions, "Drifted", "True") is not None, _is_empty(pods, behavior)
         disabling = None if pool is None or pool.spec.replicas is not None else self._disabling(pool, pods)
         reasons = {"Drifted"} if is_drifted else set()
         if not is_drifted or (is_consolidatable and disabling is None):
@@ -195,7 +195,7 @@ class _Pools:
             is_drifted=is_drifted,
             goes_by_drift=goes_by_drift,
             is_empty=is_empty,
-            balance=self._balance(state) if is_balanced and behaviour.moves_are_balanced else None,
+            balance=self._balance(state) if is_balanced and behavior.moves_are_balanced else None,
             blocking=blocking,
             guarded=next((pod.key for pod in pods if _is_guarded(pod, self._now)), ""),
             protected=self._protecting(pods),
@@ -238,14 +238,14 @@ class _Pools:
         if (replicas := pool.spec.replicas) is not None:
             yield Obstacle(reason=_UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" is static (replicas is {replicas})')
         elif (disabling := self._disabling(pool, pods)) is not None:
-            text = 'NodePool "{pool}" has consolidation disabled' if _NEVER in disabling else self._behaviour.not_empty
+            text = 'NodePool "{pool}" has consolidation disabled' if _NEVER in disabling else self._behavior.not_empty
             yield Obstacle(reason=_UNCONSOLIDATABLE, text=text.format(pool=pool.name))
 
     def _disabling(self, pool: NodePool, pods: list[Pod]) -> tuple[str, str] | None:
         disruption = pool.spec.disruption
         if disruption.consolidate_after == _NEVER:
             return "consolidateAfter", _NEVER
-        is_left = disruption.consolidation_policy == _WHEN_EMPTY and not _is_empty(pods, self._behaviour)
+        is_left = disruption.consolidation_policy == _WHEN_EMPTY and not _is_empty(pods, self._behavior)
         return ("consolidationPolicy", _WHEN_EMPTY) if is_left else None
 
     def _pod_blockers(self, pods: list[Pod]) -> Iterator[str]:
@@ -288,9 +288,9 @@ def _blocking_budgets(pool: NodePool, reasons: Collection[str], now: int) -> tup
     return tuple(place for place, its in blocked.items() if its) if is_blocked else ()
 
 
-def _is_empty(pods: Iterable[Pod], behaviour: KarpenterBehaviour) -> bool:
+def _is_empty(pods: Iterable[Pod], behavior: KarpenterBehavior) -> bool:
     leaving = [pod for pod in pods if is_reschedulable(pod)]
-    if behaviour.cheap_pods_leave_nodes_empty:
+    if behavior.cheap_pods_leave_nodes_empty:
         return all(eviction_cost(pod) <= 0 for pod in leaving)
     return not leaving
 

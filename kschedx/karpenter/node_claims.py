@@ -29,7 +29,7 @@ from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGI
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import Pod, Taint
-from kschedx.releases.karpenter import KarpenterBehaviour
+from kschedx.releases.karpenter import KarpenterBehavior
 
 
 class PoolTemplate(Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class PoolTemplate(Struct, frozen=True, kw_only=True):
     types_are_known: bool  # whether all types are known, not only those of existing nodes
     overheads: tuple[DaemonOverhead, ...] = (DaemonOverhead(),)
     """The requests of DaemonSets on a new node; each type is in one of them."""
-    behaviour: KarpenterBehaviour
+    behavior: KarpenterBehavior
 
     def overhead(self, name: str) -> DaemonOverhead:
         """Return the requests of DaemonSets for an instance type."""
@@ -61,15 +61,15 @@ class PoolTemplate(Struct, frozen=True, kw_only=True):
         return amounts_of(self.pool.spec.limits)
 
 
-def pool_requirements(pool: NodePool, behaviour: KarpenterBehaviour | None = None) -> Requirements:
-    """Return the requirements of a pool's template, with the labels of all its nodes; without `behaviour`, only labels
+def pool_requirements(pool: NodePool, behavior: KarpenterBehavior | None = None) -> Requirements:
+    """Return the requirements of a pool's template, with the labels of all its nodes; without `behavior`, only labels
     that every version supports."""
     template = pool.spec.template
     labels = template.metadata.labels | {
         NODE_POOL: pool.name,
         class_label(template.spec.node_class_ref): template.spec.node_class_ref.name,
     }
-    if behaviour is not None and behaviour.new_nodes_are_initialized:
+    if behavior is not None and behavior.new_nodes_are_initialized:
         labels |= {REGISTERED: "true", INITIALIZED: "true"}
     return written_requirements(pool).together(Requirements.of_labels(labels).values())
 
@@ -144,7 +144,7 @@ class NewNodeClaim:
         taints = untolerated_taints(pod.spec.tolerations, self.template.taints)
         if taints:
             return NotTolerated(taints=taints)
-        if not self.template.behaviour.daemons_depend_on_type and ports_of(pod):
+        if not self.template.behavior.daemons_depend_on_type and ports_of(pod):
             taken = self._ports[0].conflict(pod)
             if taken is not None:
                 return PortTaken(port=taken[0], taken=taken[1], by=taken[2])

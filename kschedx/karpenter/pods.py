@@ -50,7 +50,7 @@ from kschedx.kube.types import (
     WeightedPodAffinityTerm,
     controller_of,
 )
-from kschedx.releases.karpenter import KarpenterBehaviour
+from kschedx.releases.karpenter import KarpenterBehavior
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
@@ -295,7 +295,7 @@ class PodData(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, pod: Pod, volumes: tuple[Requirements | None, ...], *, prefers: bool, behaviour: KarpenterBehaviour
+        cls, pod: Pod, volumes: tuple[Requirements | None, ...], *, prefers: bool, behavior: KarpenterBehavior
     ) -> PodData:
         return cls(
             pod=pod,
@@ -304,13 +304,13 @@ class PodData(Struct, frozen=True, kw_only=True):
             requirements=pod_requirements(pod, prefers=prefers),
             strict=pod_requirements(pod, prefers=False),
             volumes=volumes,
-            asks_for_devices=_requests_devices(pod, behaviour),
+            asks_for_devices=_requests_devices(pod, behavior),
         )
 
 
-def _requests_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
+def _requests_devices(pod: Pod, behavior: KarpenterBehavior) -> bool:
     """Whether the pod requests devices; Karpenter ignores such pods unless it runs with --ignore-dra-requests=false."""
-    if behaviour.claims_of_pods_count and pod.spec.resource_claims:
+    if behavior.claims_of_pods_count and pod.spec.resource_claims:
         return True
     return any(container.resources.claims for container in (*pod.spec.init_containers, *pod.spec.containers))
 
@@ -323,9 +323,9 @@ def _requests_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
 class DaemonSets:
     """One pod for each DaemonSet of the cluster."""
 
-    def __init__(self, pods: Sequence[Pod], behaviour: KarpenterBehaviour, *, leaves_out_devices: bool = True) -> None:
-        self._pods = [pod for pod in pods if not (leaves_out_devices and _requests_devices(pod, behaviour))]
-        self._behaviour = behaviour
+    def __init__(self, pods: Sequence[Pod], behavior: KarpenterBehavior, *, leaves_out_devices: bool = True) -> None:
+        self._pods = [pod for pod in pods if not (leaves_out_devices and _requests_devices(pod, behavior))]
+        self._behavior = behavior
         self._seen: dict[tuple[object, ...], bool] = {}
 
     def overhead_of_pool(
@@ -336,7 +336,7 @@ class DaemonSets:
         types: Sequence[InstanceType],
     ) -> tuple[DaemonOverhead, ...]:
         """Return the pods on new nodes of a pool, by instance types."""
-        if not self._behaviour.daemons_depend_on_type or not types:
+        if not self._behavior.daemons_depend_on_type or not types:
             return (self._overhead(self._indexes_in_pool(taints, requirements, allowed, None), None),)
         names: dict[tuple[int, ...], list[str]] = {}
         for host in types:

@@ -31,7 +31,7 @@ from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import OwnerReference, Pod, Taint
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.dates import minor
-from kschedx.releases.karpenter import MEASURED, KarpenterBehaviour, karpenter_behaviour
+from kschedx.releases.karpenter import MEASURED, KarpenterBehavior, karpenter_behavior
 from kschedx.snapshot.snapshot import Snapshot
 
 # Karpenter's settings that affect its decisions. Upstream: pkg/operator/options.
@@ -54,8 +54,8 @@ class KarpenterSettings(Struct, frozen=True, kw_only=True):
         return self.version or MEASURED[-1]
 
     @property
-    def behaviour(self) -> KarpenterBehaviour:
-        return karpenter_behaviour(self.rules_version)
+    def behavior(self) -> KarpenterBehavior:
+        return karpenter_behavior(self.rules_version)
 
     @classmethod
     def read(cls, written: Sequence[str]) -> KarpenterSettings:
@@ -205,9 +205,9 @@ class _ProvisioningRound(Struct, kw_only=True):
         )
 
     def _data(self, pod: Pod) -> PodData:
-        behaviour = self.settings.behaviour
+        behavior = self.settings.behavior
         volumes = self.volumes.get(pod.key, (None,))
-        return PodData.of(pod, volumes, prefers=self.settings.prefers, behaviour=behaviour)
+        return PodData.of(pod, volumes, prefers=self.settings.prefers, behavior=behavior)
 
     def _try(self, data: PodData) -> tuple[SchedulingFailure | None, bool]:
         """Return why the pod stays pending, and whether a preference was relaxed."""
@@ -378,7 +378,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         templates = self.templates(daemons)
         devices = None
         types: dict[tuple[str, str], InstanceType] = {}
-        if self.settings.behaviour.allocates_devices and not self.settings.ignores_devices:
+        if self.settings.behavior.allocates_devices and not self.settings.ignores_devices:
             leaving_uids = {snapshot.pods[row].metadata.uid for row in moving}
             devices = RoundDevices(snapshot, cluster.staying, leaving_uids)
             types = {
@@ -403,7 +403,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
     def daemons(self, snapshot: Snapshot) -> DaemonSets:
         settings = self.settings
         pods = tuple(karpenter_daemon_pods(snapshot))
-        return DaemonSets(pods, settings.behaviour, leaves_out_devices=settings.ignores_devices)
+        return DaemonSets(pods, settings.behavior, leaves_out_devices=settings.ignores_devices)
 
     def templates(self, daemons: DaemonSets) -> tuple[PoolTemplate, ...]:
         """Return templates for pools that have, or may have, an instance type."""
@@ -413,8 +413,8 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             types = _template_types(pool, known.types, self.settings)
             if not types and known.are_all:
                 continue
-            behaviour = self.settings.behaviour
-            requirements = pool_requirements(pool, behaviour)
+            behavior = self.settings.behavior
+            requirements = pool_requirements(pool, behavior)
             allowed = well_known(pool.spec.template.spec.node_class_ref.api_group)
             overheads = daemons.overhead_of_pool(pool.spec.template.spec.taints, requirements, allowed, types)
             pool_templates.append(
@@ -425,7 +425,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
                     types=types,
                     types_are_known=known.are_all,
                     overheads=overheads,
-                    behaviour=behaviour,
+                    behavior=behavior,
                 )
             )
         return tuple(pool_templates)
@@ -491,7 +491,7 @@ def _template_types(
     """Return the types that meet the pool's own requirements."""
     left = filter_types(
         types,
-        pool_requirements(pool, settings.behaviour),
+        pool_requirements(pool, settings.behavior),
         pod_requests={},
         overheads=(DaemonOverhead(),),
         total={},

@@ -490,7 +490,7 @@ def _schedule_with_predicates(runner: _PredicateRunner, pod: Pod) -> Cycle:
 
 def _refuse_to_guess(runner: _PredicateRunner, pod: Pod, feasible: NodeTable) -> None:
     """Raise `UndecidableError` if an extender would filter the feasible nodes or score several of them."""
-    scored = len(feasible) > 1 or runner.release.behaviour.single_node_is_scored
+    scored = len(feasible) > 1 or runner.release.behavior.single_node_is_scored
     for extender in runner.policy.extenders:
         verbs = [extender.filter_verb, extender.prioritize_verb if scored else ""]
         text = " and ".join(verb for verb in verbs if verb)
@@ -533,7 +533,7 @@ def _prioritize(runner: _PredicateRunner, state: CycleState, pod: Pod, cycle: Cy
     _refuse_to_guess(runner, pod, feasible)
     scores = runner.run_scores(state, pod, feasible)
     if isinstance(scores, Status):
-        if len(feasible) > 1 or runner.release.behaviour.single_node_is_scored:
+        if len(feasible) > 1 or runner.release.behavior.single_node_is_scored:
             return replace(cycle, outcome=Outcome.ERROR, message=scores.message)
         return replace(cycle, outcome=Outcome.SCHEDULED, best=(feasible.cluster_row(TableRow(0)),))
     best = tuple(map(feasible.cluster_row, each_row(rows_where(scores.totals == scores.totals.max()))))

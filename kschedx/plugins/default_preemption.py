@@ -97,7 +97,7 @@ class Preemptor(PostFilterPlugin):
         """Return the nodes where removing pods might help."""
         codes = self._codes(nodes, outcome)
         worth = codes == Code.UNSCHEDULABLE
-        if self.handle.release.behaviour.preemption_tries_nodes_without_status:
+        if self.handle.release.behavior.preemption_tries_nodes_without_status:
             worth |= codes == _NO_STATUS
         return self.handle.nodes if worth.all() else self.handle.nodes.take(rows_where(worth))
 
@@ -105,7 +105,7 @@ class Preemptor(PostFilterPlugin):
         """(node,) the status codes that PostFilter gets for all nodes of the cluster; `outcome` covers only `nodes`."""
         release, count = self.handle.release, len(self.handle.nodes)
         if isinstance(outcome, Status):
-            is_each = release.behaviour.pre_filter_rejection_is_each_nodes_status
+            is_each = release.behavior.pre_filter_rejection_is_each_nodes_status
             return np.full(count, outcome.code if is_each else _NO_STATUS, dtype=np.int64)
         left_out = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if release.messages.node_left_out else _NO_STATUS
         codes = np.full(count, left_out, dtype=np.int64)
@@ -187,9 +187,9 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         return result
 
     def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
-        snapshot, behaviour = self.handle.snapshot, self.handle.release.behaviour
+        snapshot, behavior = self.handle.snapshot, self.handle.release.behavior
         is_whole = any(pod_group.is_preempted_whole for pod_group in snapshot.pod_groups.values())
-        if not is_whole or not behaviour.group_members_are_preempted_together:
+        if not is_whole or not behavior.group_members_are_preempted_together:
             return dry_run(self.handle, state, pod, nodes, rankings=self._rankings)
 
         def exempt(pods: PodTable, rows: IntArray) -> BoolArray:
@@ -234,7 +234,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         release = self.handle.release
         if not pod.metadata.deletion_timestamp:
             return False
-        knows_reason = release.behaviour.preemption_awaits_only_its_victims
+        knows_reason = release.behavior.preemption_awaits_only_its_victims
         return _was_preempted(pod) if knows_reason and release.enabled("PodDisruptionConditions") else True
 
     def _group_limit(self, pod: Pod) -> str:

@@ -85,7 +85,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         return SUCCESS
 
     def _group_name(self, pod: Pod) -> str | None:
-        return group_name(pod.spec, of_workloads=self.handle.release.behaviour.gangs_are_of_workloads)
+        return group_name(pod.spec, of_workloads=self.handle.release.behavior.gangs_are_of_workloads)
 
     def _group(self, pod: Pod, name: str) -> PodGroup | None:
         return find_group(self.handle.snapshot.pod_groups, pod.metadata.namespace, name)

@@ -43,13 +43,13 @@ class ImageLocality(ScorePlugin):
         return MAX_NODE_SCORE * (sums[nodes.rows] - MIN_THRESHOLD) // (most - MIN_THRESHOLD)
 
     def _containers(self, pod: Pod) -> tuple[Container, ...]:
-        with_init = self.handle.release.behaviour.init_images_are_scored
+        with_init = self.handle.release.behavior.init_images_are_scored
         return (*pod.spec.init_containers, *pod.spec.containers) if with_init else tuple(pod.spec.containers)
 
     def _references(self, pod: Pod) -> Iterator[str]:
         for container in self._containers(pod):
             yield container.image
-        if self.handle.release.behaviour.image_volumes_are_scored:
+        if self.handle.release.behavior.image_volumes_are_scored:
             for volume in pod.spec.volumes:
                 if volume.image is not None:
                     yield volume.image.reference

@@ -74,8 +74,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         required = pod.spec.required_node_affinity
         if required is None and self._added is None and not pod.spec.node_selector:
             return PRE_FILTER_SKIP
-        behaviour = self.handle.release.behaviour
-        names = None if required is None else _named_nodes(required, every_term=behaviour.contradictory_term_rejects)
+        behavior = self.handle.release.behavior
+        names = None if required is None else _named_nodes(required, every_term=behavior.contradictory_term_rejects)
         if names is not None and not names:
             return PreFilterResult(status=unresolvable(_REASON_CONFLICT, mismatch(_compile(pod), None)))
         return PreFilterResult(nodes=names)

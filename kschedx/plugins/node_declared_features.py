@@ -84,7 +84,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         if not self.handle.release.enabled("NodeDeclaredFeatures"):
             return PRE_FILTER_SKIP
         inferences = dict(_INFERENCES)
-        if not self.handle.release.behaviour.user_namespace_on_host_network_is_inferred:
+        if not self.handle.release.behavior.user_namespace_on_host_network_is_inferred:
             del inferences["UserNamespacesHostNetworkSupport"]
         required = frozenset(feature for feature, needs in inferences.items() if needs(pod))
         if not required:
@@ -96,7 +96,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         if not self.handle.release.enabled("NodeDeclaredFeatures"):
             return Verdicts.success(len(nodes))
         required = state[_REQUIRED]
-        read = _read_features if self.handle.release.behaviour.declared_features_are_read_in_order else frozenset
+        read = _read_features if self.handle.release.behavior.declared_features_are_read_in_order else frozenset
         missing = [tuple(sorted(required - read(declared))) for declared in nodes.declared_features.values]
         text = self.handle.release.messages.unmatched_declared_features
         codes = [Code.UNSCHEDULABLE_AND_UNRESOLVABLE if names else Code.SUCCESS for names in missing]

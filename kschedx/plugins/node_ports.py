@@ -93,7 +93,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         return Touch.CLUSTER if host_ports(pod.spec) else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        sidecars = self.handle.release.behaviour.sidecar_ports_are_occupied
+        sidecars = self.handle.release.behavior.sidecar_ports_are_occupied
         ports = tuple(map(HostPort.of, host_ports(pod.spec, sidecars=sidecars)))
         wanted = _WantedPorts(ports=ports, sidecars=sidecars)
         contested = all_false(len(nodes.pods))

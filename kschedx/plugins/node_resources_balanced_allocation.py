@@ -73,7 +73,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def _score(self, allocation: Allocation) -> IntArray:
         after = _balance(allocation.requested, allocation)
-        if not self.handle.release.behaviour.balance_is_compared_with_before:
+        if not self.handle.release.behavior.balance_is_compared_with_before:
             return after
         before = _balance(allocation.allocated, allocation)
         # both are in 50..100, so their difference becomes 50 (worse) to 100 (better)

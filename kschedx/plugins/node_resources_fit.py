@@ -95,7 +95,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = args.scoring_strategy
-        self._behaviour = handle.release.behaviour
+        self._behavior = handle.release.behavior
 
     def reads(self, pod: Pod) -> Hashable:
         requests = read_requests(self.handle, pod)
@@ -107,7 +107,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     # --- filter
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        if self._refuses_sidecars(pod) and not self._behaviour.sidecars_are_refused_node_by_node:
+        if self._refuses_sidecars(pod) and not self._behavior.sidecars_are_refused_node_by_node:
             return PreFilterResult(status=_REFUSED_SIDECAR)
         # a pod without a node is not being resized; DynamicResources counts what its devices use
         options = replace(nodes.options, use_status_resources=False, node_allocatable_claims=False)
@@ -115,7 +115,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return PreFilterResult()
 
     def _refuses_sidecars(self, pod: Pod) -> bool:
-        if self.handle.release.enabled("SidecarContainers") or not self._behaviour.sidecars_are_known:
+        if self.handle.release.enabled("SidecarContainers") or not self._behavior.sidecars_are_known:
             return False
         return any(container.is_restartable_init for container in pod.spec.init_containers)
 
@@ -135,7 +135,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if not some.any():
             return Verdicts.success(len(nodes))
         never = np.zeros(len(nodes), dtype=np.bool_)
-        if self._behaviour.oversized_requests_are_unresolvable:
+        if self._behavior.oversized_requests_are_unresolvable:
             for check in checks:
                 never |= check.never_fits
         reasons = (_REASON_PODS, *(f"Insufficient {check.resource}" for check in checks))
@@ -174,7 +174,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         asks_for_nothing = not others and not any(request.values())
         for resource in (*NATIVE, *others):
             amount = request.get(resource, 0)
-            compares_zero = self._behaviour.zero_requests_can_be_short and resource in NATIVE and not asks_for_nothing
+            compares_zero = self._behavior.zero_requests_can_be_short and resource in NATIVE and not asks_for_nothing
             if (amount > 0 or compares_zero) and not self._is_ignored(resource):
                 yield resource, amount
 
@@ -187,7 +187,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         allocatable = amounts(nodes, nodes.allocatable, resource)
         short = request > allocatable - amounts(nodes, nodes.requested, resource)
         if self._has_device_class(resource):
-            also_zero = self._behaviour.devices_replace_resources_offered_as_zero
+            also_zero = self._behavior.devices_replace_resources_offered_as_zero
             short &= allocatable > 0 if also_zero else _offers(nodes, resource)
         return _Check(resource=resource, request=request, allocatable=allocatable, short=short)
 
@@ -246,7 +246,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def _scored_request(self, pod: Pod, nodes: NodeTable) -> tuple[int, ...]:
         options = scored_options(nodes.options, self.handle.release)
-        if not self._behaviour.fit_scores_honor_gates:
+        if not self._behavior.fit_scores_honor_gates:
             # unlike the filter, scores ignore pod-level requests: the scorers get no feature gates
             options = replace(options, use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
         request = pod_request(pod.spec, pod.status, options)

@@ -200,7 +200,7 @@ class _ConstraintRules:
         return bool(pod.spec.topology_spread_constraints) or not self._system_defaulted
 
     def _counts_none(self, selector: Selector) -> bool:
-        return selector.empty and not self._handle.release.behaviour.empty_selector_counts_every_pod
+        return selector.empty and not self._handle.release.behavior.empty_selector_counts_every_pod
 
     def pods_per_node(self, selector: Selector, pod: Pod, pods: PodTable) -> IntArray:
         """(node,) of the whole cluster: the number of pods that a constraint of `pod` counts. Terminating pods do not

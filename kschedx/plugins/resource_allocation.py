@@ -75,7 +75,7 @@ it."""
 def scored_devices(handle: Handle, nodes: NodeTable, resource: str) -> tuple[IntArray, IntArray] | None:
     """`_DeviceTotals` of a handle's cluster."""
     release, devices = handle.release, handle.snapshot.devices
-    if not release.enabled("DRAExtendedResource") or not release.behaviour.devices_are_scored:
+    if not release.enabled("DRAExtendedResource") or not release.behavior.devices_are_scored:
         return None
     name = devices.class_of_resource.get(resource)
     if name is None or not (is_extended_resource(resource) or resource.startswith(IMPLICIT_PREFIX)):
@@ -250,7 +250,7 @@ def _offer(nodes: NodeTable, counted: Sequence[str], *, with_defaults: bool) -> 
 
 def scored_options(options: RequestOptions, release: Release) -> RequestOptions:
     """Return how the scorers count the incoming pod, given how pods on nodes are counted."""
-    whole_cpus = release.behaviour.scores_round_overhead_to_units
+    whole_cpus = release.behavior.scores_round_overhead_to_units
     return replace(options, assumed_by_kind=False, overhead_in_whole_cpus=whole_cpus, node_allocatable_claims=False)
 
 

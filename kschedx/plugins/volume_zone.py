@@ -98,7 +98,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             labelled |= nodes.label(key).present
         if isinstance(topologies, Status):
             return self._claims_refused(topologies, labelled)
-        newer = _NEWER if self.handle.release.behaviour.zone_labels_of_both_generations_agree else {}
+        newer = _NEWER if self.handle.release.behavior.zone_labels_of_both_generations_agree else {}
         mismatches = [labelled & ~_in_zone_mask(topology, nodes, newer) for topology in topologies]
 
         def explain(row: TableRow) -> tuple[Finding, ...]:
@@ -111,7 +111,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def _claims_refused(self, status: Status, labelled: BoolArray) -> Verdicts:
         """Report the error of a claim if PreFilter did not run. `labelled`: nodes with zone labels."""
-        is_first = self.handle.release.behaviour.zone_labels_decide_before_claims
+        is_first = self.handle.release.behavior.zone_labels_decide_before_claims
         mask = labelled if is_first else np.ones(len(labelled), dtype=np.bool_)
         return Verdicts.first_of((mask, status.code, status.message), explain=lambda _: status.findings)
 

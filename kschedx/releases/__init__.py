@@ -13,7 +13,7 @@ from functools import cache
 
 from kschedx.errors import ConfigError, closest, nearest
 from kschedx.releases import plugins
-from kschedx.releases.behavior import Behaviour as Behaviour
+from kschedx.releases.behavior import Behavior as Behavior
 from kschedx.releases.dates import is_in_range, minor
 from kschedx.releases.gates import resolve_gates
 from kschedx.releases.plugins import DefaultPlugin as DefaultPlugin
@@ -84,7 +84,7 @@ def _resolve(name: str, patch: int, feature_gates: tuple[tuple[str, bool], ...])
         missing_fields={version: tuple(missing_fields(version, release)) for version in versions},
         arguments=Arguments(release),
         messages=Messages(release),
-        behaviour=Behaviour(release),
+        behavior=Behavior(release),
         is_measured=name in VERSIONS,
     )
 
@@ -126,6 +126,6 @@ def _early(version: str, feature_gates: Mapping[str, bool]) -> Release:
         missing_fields={},
         arguments=Arguments(minor(_OLDEST_WITH_DATES)),
         messages=Messages(minor(_OLDEST_WITH_DATES)),
-        behaviour=Behaviour(minor(version)),
+        behavior=Behavior(minor(version)),
         has_framework=False,
     )

@@ -16,7 +16,7 @@ _ZONE_ID = "topology.k8s.aws/zone-id"
 _OF_IMAGES = ("kubernetes.azure.com/node-image-version", "kubernetes.azure.com/consolidated-additional-properties")
 
 
-class AutoscalerBehaviour(DatedFacts):
+class AutoscalerBehavior(DatedFacts):
     """The behavior of one version.
 
     One difference is missing: before 1.32, pods of one controller are evaluated separately if their variables (`env`)
@@ -117,7 +117,7 @@ class AutoscalerBehaviour(DatedFacts):
         return next((tuple(text.removeprefix(start).removesuffix(end).split(", ")) for text in texts), ())
 
 
-def autoscaler_behaviour(version: str) -> AutoscalerBehaviour:
+def autoscaler_behavior(version: str) -> AutoscalerBehavior:
     """Return the behavior of a minor version, `1.36`."""
     release: Minor = minor(version)
-    return AutoscalerBehaviour(release)
+    return AutoscalerBehavior(release)

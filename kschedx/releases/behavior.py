@@ -9,7 +9,7 @@ from __future__ import annotations
 from kschedx.releases.dates import DatedFacts, between, dated, only_in, since, up_to
 
 
-class Behaviour(DatedFacts):
+class Behavior(DatedFacts):
     # --- the cycle (pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go)
 
     single_node_is_scored: bool = up_to("1.5")  # the only feasible node is scored; later, it is used without scoring

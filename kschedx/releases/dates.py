@@ -1,8 +1,8 @@
 """Facts with the versions in which they are true, written as class attributes.
 
-class Behaviour(DatedFacts): image_volumes_are_scored: bool = since("1.36")
+class Behavior(DatedFacts): image_volumes_are_scored: bool = since("1.36")
 
-The class has the versions; `Behaviour((1, 35))` has the plain values of one version.
+The class has the versions; `Behavior((1, 35))` has the plain values of one version.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from kschedx.releases.dates import DatedFacts, dated, minor, since
 MEASURED = ("1.13",)
 
 
-class KarpenterBehaviour(DatedFacts):
+class KarpenterBehavior(DatedFacts):
     """The behavior of one version."""
 
     # --- provisioning (pkg/controllers/provisioning/scheduling, pkg/utils/pod)
@@ -43,5 +43,5 @@ class KarpenterBehaviour(DatedFacts):
 
 
 @lru_cache
-def karpenter_behaviour(version: str) -> KarpenterBehaviour:
-    return KarpenterBehaviour(minor(version))
+def karpenter_behavior(version: str) -> KarpenterBehavior:
+    return KarpenterBehavior(minor(version))

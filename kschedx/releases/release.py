@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from kschedx.releases.behavior import Behaviour
+from kschedx.releases.behavior import Behavior
 from kschedx.releases.dates import DatedFacts, Minor, dated, holds, since, values_of
 from kschedx.releases.gates import specs
 from kschedx.releases.plugins import DefaultPlugin
@@ -169,7 +169,7 @@ PLACEMENT_POINTS = ("placementGenerate", "placementScore")
 
 class Release(Struct, frozen=True, kw_only=True, eq=False):
     """A Kubernetes version with its feature gates resolved. Plugins never compare versions: they call `enabled(gate)`,
-    take a text from `messages`, or read a fact of `behaviour`."""
+    take a text from `messages`, or read a fact of `behavior`."""
 
     version: str  # the minor version: `1.36`
     gates: Mapping[str, bool]
@@ -190,7 +190,7 @@ class Release(Struct, frozen=True, kw_only=True, eq=False):
     `configuration.Field.path`."""
     arguments: Arguments
     messages: Messages
-    behaviour: Behaviour
+    behavior: Behavior
     is_measured: bool = True  # kschedx was tested against this version; otherwise, it emulates what was published
     has_framework: bool = True  # False for the schedulers with predicates and priorities (`legacy`)
 

@@ -96,13 +96,13 @@ def _gang_of(run: Run, row: int) -> _QueuedGang | None:
     pods, namespace = run.cluster.pods, run.cluster.pods.namespaces[row]
     if run.snapshot.pod_groups:
         release = run.scheduler.release
-        name = group_name(pods.specs[row], of_workloads=release.behaviour.gangs_are_of_workloads)
+        name = group_name(pods.specs[row], of_workloads=release.behavior.gangs_are_of_workloads)
         group = None if name is None else find_group(run.snapshot.pod_groups, namespace, name)
         if name is not None and group is not None:
             gang = group.spec.scheduling_policy.gang
             if gang is not None and run.runs_permit(row, _GANG_SCHEDULING):
                 return _QueuedGang(namespace, name, gang.min_count)
-            if gang is None and release.enabled("GenericWorkload") and not release.behaviour.gangs_are_of_workloads:
+            if gang is None and release.enabled("GenericWorkload") and not release.behavior.gangs_are_of_workloads:
                 return _QueuedGang(namespace, name, 0)
     label = pods.labels[row].get(scheduler_plugins.POD_GROUP_LABEL)
     if label and run.runs_permit(row, _COSCHEDULING):
@@ -366,7 +366,7 @@ class Queue:
     def _places(self, rows: Iterable[int]) -> list[_QueuePlace]:
         """Return the positions of these pods, in the order in which the scheduler takes them."""
         run = self._run
-        has_groups = bool(run.snapshot.pod_groups) and run.scheduler.release.behaviour.groups_are_queued
+        has_groups = bool(run.snapshot.pod_groups) and run.scheduler.release.behavior.groups_are_queued
         if self._sort_key is not None or has_groups:
             return sorted(map(self._place, rows))
         pods, created, some = run.cluster.pods, self._created, [*rows]
@@ -380,7 +380,7 @@ class Queue:
         pods = self._run.cluster.pods
         since = self._created.get(row, pods.creation_timestamps[row] or "")
         own = self._own_place(pods[row], since)
-        queues_groups = self._run.snapshot.pod_groups and self._run.scheduler.release.behaviour.groups_are_queued
+        queues_groups = self._run.snapshot.pod_groups and self._run.scheduler.release.behavior.groups_are_queued
         gang = _gang_of(self._run, row) if queues_groups else None
         if gang is None or (group := gang.group(self._run)) is None:
             return own, row
@@ -554,9 +554,9 @@ class Queue:
         members = [row for _, row in places]
         again: list[int] | None = None
         has_preempted = False
-        behaviour = self._run.scheduler.release.behaviour
-        is_by_pod = gang.is_of_label or behaviour.gangs_are_of_workloads
-        preempts = is_by_pod or behaviour.group_members_preempt
+        behavior = self._run.scheduler.release.behavior
+        is_by_pod = gang.is_of_label or behavior.gangs_are_of_workloads
+        preempts = is_by_pod or behavior.group_members_preempt
         while True:
             mark, first = self._run.cluster.mark(), len(self.steps)
             try:

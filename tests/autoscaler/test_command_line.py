@@ -11,9 +11,9 @@ from kschedx.autoscaler.templates import read_groups
 from kschedx.errors import ConfigError, InputError
 from kschedx.kube.autoscalers import parse_flags
 from kschedx.kube.scalars import Duration
-from kschedx.releases.autoscaler import autoscaler_behaviour
+from kschedx.releases.autoscaler import autoscaler_behavior
 
-NEW, OLD = autoscaler_behaviour("1.36"), autoscaler_behaviour("1.32")
+NEW, OLD = autoscaler_behavior("1.36"), autoscaler_behavior("1.32")
 
 
 def test_forms_of_a_flag() -> None:

@@ -12,7 +12,7 @@ from kschedx.autoscaler.sizes import Similarity
 from kschedx.autoscaler.templates import Template
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.types import Node, ObjectMeta
-from kschedx.releases.autoscaler import autoscaler_behaviour
+from kschedx.releases.autoscaler import autoscaler_behavior
 from tests.autoscaler.single_group import autoscale, group, node, outcome, pod, status
 
 OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
@@ -31,9 +31,9 @@ OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, p
     ],
 )
 def test_startup_taint_prefixes(release: str, key: str, is_startup: bool) -> None:
-    behaviour = autoscaler_behaviour(release)
-    flags = Flags.read({"startup-taint": "a", "ignore-taint": "b"}, behaviour)
-    assert TaintRules.of(flags, behaviour).is_startup(key) is is_startup
+    behavior = autoscaler_behavior(release)
+    flags = Flags.read({"startup-taint": "a", "ignore-taint": "b"}, behavior)
+    assert TaintRules.of(flags, behavior).is_startup(key) is is_startup
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_labels_that_similarity_ignores(cloud: str, label: str, release: str, ar
         node_of_group = Node(metadata=ObjectMeta(name=value, labels={label: value}))
         return Template(group=value, source="template", node=node_of_group, pods=(), milli_cpu=0, memory=0)
 
-    behaviour = autoscaler_behaviour(release)
+    behavior = autoscaler_behavior(release)
     templates = {name: template(name) for name in ("one", "two")}
-    similarity = Similarity(templates, Flags.read({"cloud-provider": cloud}, behaviour), OPTIONS, behaviour)
+    similarity = Similarity(templates, Flags.read({"cloud-provider": cloud}, behavior), OPTIONS, behavior)
     assert similarity.are_similar("one", "two") is are_similar
 
 

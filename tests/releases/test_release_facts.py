@@ -50,7 +50,7 @@ def facts_of(release: Release) -> Iterator[str]:
     yield from (f"scores every pod: {name}" for name in sorted(release.never_skips_score))
     yield from (f"not in v1: {name}" for name in release.removed_plugins)
     for title, facts in (
-        ("behavior", release.behaviour),
+        ("behavior", release.behavior),
         ("message", release.messages),
         ("argument", release.arguments),
     ):
@@ -84,7 +84,7 @@ def test_the_package_reads_only_known_gates() -> None:
 @pytest.mark.parametrize("version", EMULATED)
 def test_facts_of_a_version_are_immutable(version: str) -> None:
     with pytest.raises(AttributeError, match="is a fact of a release"):
-        resolve(version).behaviour.sidecars_are_known = True
+        resolve(version).behavior.sidecars_are_known = True
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_facts_that_a_patch_version_changed(
 ) -> None:
     release = resolve(version)
     assert ("{key}" in release.messages.untolerated_taint) == names_taints
-    assert release.behaviour.sidecar_ports_are_occupied == sidecar_ports
-    assert release.behaviour.local_volumes_name_their_nodes == local_nodes
+    assert release.behavior.sidecar_ports_are_occupied == sidecar_ports
+    assert release.behavior.local_volumes_name_their_nodes == local_nodes
 
 
 @pytest.mark.parametrize(

@@ -315,7 +315,7 @@ def _panics(subject: _AdvisedProfile) -> Iterator[Advice]:
     args, release = subject.profile.args.get("NodeResourcesBalancedAllocation"), subject.release
     if not isinstance(args, NodeResourcesBalancedAllocationArgs) or not release.enabled("DRAExtendedResource"):
         return
-    for resource in args.resources if release.behaviour.balance_cannot_evaluate_selectors else ():
+    for resource in args.resources if release.behavior.balance_cannot_evaluate_selectors else ():
         if is_extended_resource(resource.name) or resource.name.startswith(IMPLICIT_PREFIX):
             yield Advice(
                 id="panics",

@@ -273,7 +273,7 @@ def preempt_for_group(
     if len(units) * len(members) > _MOST_DECISIONS:
         raise _too_many(group, f"{len(units):,} victims")
     at = {row: ClusterRow(int(pods.node[row])) for unit in units for row in unit.pods}
-    counts_all = run.scheduler.release.behaviour.groups_preempt_for_every_member
+    counts_all = run.scheduler.release.behavior.groups_preempt_for_every_member
     gone: list[_Unit] = []
     mark = run.cluster.mark()
     with run.group_cycle():
@@ -328,7 +328,7 @@ def _importance(unit: _Unit) -> tuple[int, bool, int, int]:
 def _violating_first(units: Iterable[_Unit], run: Run) -> Iterable[_Unit]:
     """Return first the units whose preemption, after everything more important, exceeds a disruption budget, then the
     others."""
-    empty_counts = run.scheduler.release.behaviour.empty_budget_selector_covers_every_pod
+    empty_counts = run.scheduler.release.behavior.empty_budget_selector_covers_every_pod
     coverage = budget_coverage(run.snapshot, empty_counts=empty_counts)
     left = coverage.allowed.tolist()
 

@@ -344,7 +344,7 @@ class Run:
     def group_cycle(self) -> AbstractContextManager[None]:
         """Return the context in which members of a pod group are decided. In versions without group cycles, each member
         is decided by itself."""
-        has_cycles = not self._base.release.behaviour.gangs_are_of_workloads
+        has_cycles = not self._base.release.behavior.gangs_are_of_workloads
         return self.cluster.group_cycle() if has_cycles else nullcontext()
 
     def _is_of(self, class_key: EquivalenceKey, row: int) -> bool:

@@ -144,7 +144,7 @@ class DynamicResources(
         release, snapshot = self.handle.release, self.handle.snapshot
         if pod.spec.scheduling_group is not None or release.enabled("DRANodeAllocatableResources"):
             return None
-        if not release.behaviour.devices_are_allocated_from_slices or snapshot.devices.node_by_pool is None:
+        if not release.behavior.devices_are_allocated_from_slices or snapshot.devices.node_by_pool is None:
             return None
         if self._extended_resources(pod):
             return None
@@ -184,7 +184,7 @@ class DynamicResources(
 
     def _refuse_early_releases(self, pod: Pod) -> None:
         release = self.handle.release
-        if pod.spec.resource_claims and not release.behaviour.devices_are_allocated_from_slices:
+        if pod.spec.resource_claims and not release.behavior.devices_are_allocated_from_slices:
             claims = ", ".join(claim.name for claim in pod.spec.resource_claims)
             raise UndecidableError(
                 f"Pod {pod.key} requests devices ({claims}): how kube-scheduler {release.version} allocated them, "

@@ -334,15 +334,15 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
             knows_consumable_capacity="DRAConsumableCapacity" in release.gates,
             list_attributes=release.enabled("DRAListTypeAttributes"),
             knows_list_attributes="DRAListTypeAttributes" in release.gates,
-            device_status=release.behaviour.device_statuses_need_an_allocator
+            device_status=release.behavior.device_statuses_need_an_allocator
             and release.enabled("DRAResourceClaimDeviceStatus"),
-            rules_need_selectors=not release.behaviour.rule_without_selector_taints_every_device,
-            broken_pools_reject_nodes=not release.behaviour.broken_pools_fail_requests_for_all,
-            device_pools_are_judged_by_node=release.behaviour.device_pools_are_judged_by_node,
-            device_alternatives_share_matches=release.behaviour.device_alternatives_share_matches,
-            shared_devices_stay_shared=not release.behaviour.shared_devices_can_become_exclusive,
-            capacities_have_two_names=not release.behaviour.capacities_are_named_as_published,
-            missing_attributes_have_a_hint=release.behaviour.missing_attributes_have_a_hint,
+            rules_need_selectors=not release.behavior.rule_without_selector_taints_every_device,
+            broken_pools_reject_nodes=not release.behavior.broken_pools_fail_requests_for_all,
+            device_pools_are_judged_by_node=release.behavior.device_pools_are_judged_by_node,
+            device_alternatives_share_matches=release.behavior.device_alternatives_share_matches,
+            shared_devices_stay_shared=not release.behavior.shared_devices_can_become_exclusive,
+            capacities_have_two_names=not release.behavior.capacities_are_named_as_published,
+            missing_attributes_have_a_hint=release.behavior.missing_attributes_have_a_hint,
         )
 
     @property

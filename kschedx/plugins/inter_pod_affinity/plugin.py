@@ -585,7 +585,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         """Compile the pod's own terms, once for identical pods. Raises `InputError`."""
         known = (pod.spec.affinity, pod.metadata.namespace, self.handle.snapshot.namespaces)
         if self._read is None or any(item is not other for item, other in zip(known, self._read[0], strict=True)):
-            keeps = self.handle.release.behaviour.namespace_selectors_match_twice
+            keeps = self.handle.release.behavior.namespace_selectors_match_twice
             self._read = (known, PodTerms.of_incoming(pod, known[2], keeps_selectors=keeps))
         return self._read[1]
 

@@ -63,7 +63,7 @@ class VolumeError(Exception):
         if not self.missing_claim:
             return worded_error(str(self))
         missing = ClaimNotFound(claim=self.missing_claim, volume=self.volume, ephemeral=self.ephemeral)
-        unresolvable = release.behaviour.missing_claim_is_unresolvable
+        unresolvable = release.behavior.missing_claim_is_unresolvable
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.ERROR
         return Status(code=code, reasons=(str(self),), findings=(missing,))
 

@@ -159,7 +159,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     @cached_property
     def _has_limits(self) -> BoolArray:
         limited = np.array([bool(csi_node and csi_node.limits) for csi_node in self._csi_nodes], dtype=np.bool_)
-        if self.handle.release.behaviour.allocatable_limits_volumes:
+        if self.handle.release.behavior.allocatable_limits_volumes:
             limited |= _limits_any_volume(self.handle.nodes)
         return limited
 
@@ -172,7 +172,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         if driver not in self._limits:
             limits = [csi_node.limits.get(driver, _NO_LIMIT) if csi_node else _NO_LIMIT for csi_node in self._csi_nodes]
             self._limits[driver] = np.array(limits, dtype=np.int64)
-            if self.handle.release.behaviour.allocatable_limits_volumes:
+            if self.handle.release.behavior.allocatable_limits_volumes:
                 limit_of_csi_node = self._limits[driver]
                 of_node = _allocatable_limit(self.handle.nodes, csi_limit_key(driver), _NO_LIMIT)
                 self._limits[driver] = np.where(limit_of_csi_node == _NO_LIMIT, of_node, limit_of_csi_node)
@@ -184,7 +184,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     @cached_property
     def _attachments(self) -> VolumesOnNodes:
-        counted = self.handle.release.behaviour.attachments_count
+        counted = self.handle.release.behavior.attachments_count
         return self._attached_volumes.attached_volumes(self.handle.snapshot.cluster.index if counted else {})
 
     @cached_property
@@ -218,7 +218,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             if registered is None:
                 continue
             asks = registered.spec.prevent_pod_scheduling_if_missing
-            if self.handle.release.behaviour.drivers_ask_to_be_installed and not asks:
+            if self.handle.release.behavior.drivers_ask_to_be_installed and not asks:
                 continue
             self._reject_without(driver, answers, mask, nodes)
 

@@ -669,7 +669,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
             attributes_classes=release.enabled("VolumeAttributesClass"),
             migrated=migrated_plugins(release),
         )
-        named = release.behaviour.local_volumes_name_their_nodes
+        named = release.behavior.local_volumes_name_their_nodes
         return PreFilterResult(nodes=_local_nodes(claims.bound, storage) if named else None)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
@@ -699,7 +699,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         if not self._scores:
             return SKIP
         binding = state[_BINDING]
-        provisions_count = self.handle.release.behaviour.provisioned_volumes_are_scored
+        provisions_count = self.handle.release.behavior.provisioned_volumes_are_scored
         has_bindings = binding is not None and any(binding.bindings(row) for row in each_cluster_row(nodes.home_rows))
         return SUCCESS if provisions_count or has_bindings else SKIP
 
@@ -714,7 +714,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         shape = self.args.shape if isinstance(self.args, VolumeBindingArgs) else None
         if binding is None or not shape:
             return np.zeros(len(nodes), dtype=np.int64)
-        with_provisions = self.handle.release.behaviour.provisioned_volumes_are_scored
+        with_provisions = self.handle.release.behavior.provisioned_volumes_are_scored
         rows = each_cluster_row(nodes.home_rows)
         scores = (score(binding, row, shape, with_provisions=with_provisions) for row in rows)
         return np.fromiter(scores, dtype=np.int64, count=len(nodes))
