@@ -22,7 +22,7 @@ from kschedx.cli.options import Command, argument, flag, value, values
 from kschedx.cli.output import Answer, ExitCode, Format, Report, answer_to, input_digest, needs, option
 from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.errors import InputError, Place, nearest, system_reason
-from kschedx.inquiry.fleet import ClusterAnswerDocument, FleetDocument
+from kschedx.inquiry.document import ClusterAnswerDocument, FleetDocument
 from kschedx.kube import documents
 from kschedx.progress import UPDATE_INTERVAL, Phase, ProgressStep, begin, count_items
 from kschedx.wording import Fact, count, list_names

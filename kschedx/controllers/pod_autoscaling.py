@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.adoption import template_user
 from kschedx.controllers.pod_lifecycle import add_on_down
-from kschedx.controllers.referenced_template import template_user
 from kschedx.controllers.states import ComponentDown, NotScaled, ObjectState, ScaledToZero
 from kschedx.controllers.workloads import Workload, wanted_replicas, with_replicas, workload_of
 from kschedx.kube.autoscalers import (

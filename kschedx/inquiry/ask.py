@@ -30,10 +30,10 @@ from kschedx.explain.kubelet import may_lack_node_support
 from kschedx.explain.notes import TRIED, Note, note
 from kschedx.explain.setup import Setup, Subject, stored_subject
 from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.bound_pods import running_workload
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import PodInQuestion, key_of, title
 from kschedx.inquiry.pod import WithoutDecision, explain, objection
-from kschedx.inquiry.running import running_workload
 from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot

@@ -1,4 +1,4 @@
-"""The Explanation document (`-o json`)."""
+"""The Explanation document (`-o json`), and that of many clusters' answers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from kschedx.controllers.states import ExitCode
 from kschedx.explain.difference import Preemption
 from kschedx.findings.facts import FindingDocument
 from kschedx.framework.config import Profile
@@ -300,3 +301,26 @@ def _extenders(trace: Trace) -> ExtendersDocument:
         candidates=tuple(Preemption(node, own.pods, own.pdb_violations) for node, own in trace.candidates.items()),
         candidates_status=RefusalDocument(Code.ERROR.text, (error,)) if error else None,
     )
+
+
+# The answers of many clusters to one question, and a line of the results.
+
+
+class ClusterAnswerDocument(Document, frozen=True):
+    cluster: str
+    question: tuple[str, ...]
+    exit_code: int
+    seconds: float
+    summary: str  # the headline of the answer, or the first line of the error
+    errors: str
+    taken: str  # when the cluster was read; empty if that is not known
+    document: Mapping[str, object] | None  # the command's document for this cluster
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the cluster was read and the question answered; if so, it is not asked again."""
+        return self.document is not None and self.exit_code in (ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE)
+
+
+class FleetDocument(Document, frozen=True):
+    clusters: tuple[ClusterAnswerDocument, ...]

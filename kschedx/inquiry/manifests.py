@@ -19,9 +19,8 @@ from kschedx.apiserver.workload_validation import (
     validate_claims,
     validate_workload,
 )
-from kschedx.controllers.adoption import with_adopted_pods
+from kschedx.controllers.adoption import only_lends_template, with_adopted_pods, with_referenced_template
 from kschedx.controllers.pod_autoscaling import autoscaled
-from kschedx.controllers.referenced_template import only_lends_template, with_referenced_template
 from kschedx.controllers.suspended_work import resumed_by_kueue, suspended_by_kueue, without_workloads
 from kschedx.controllers.workloads import Workload, replica_sets, stored_manifest
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place, UndecidableError

@@ -33,9 +33,8 @@ from kschedx.kube.documents import with_spec
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump, merge_patch
-from kschedx.kube.resources import ResourceQuota, nano_units
+from kschedx.kube.resources import ResourceQuota, Service, nano_units
 from kschedx.kube.selectors import Operator, Selector, compile_selector, selector_from_set
-from kschedx.kube.services import Service
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttachment, is_bound_to
 from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget
 from kschedx.kube.typos import nearest_name

@@ -66,10 +66,9 @@ from kschedx.explain.root_causes import autoscaler_reports
 from kschedx.explain.setup import Setup, Subject, stored_subject, unassign, with_reported_class
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
-from kschedx.inquiry.binding import not_bound_state
+from kschedx.inquiry.bound_pods import not_bound_state, running_pod
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import NOT_APPLIED, PodInQuestion, has_unknown_pods, pod_manifest, title, written_from
-from kschedx.inquiry.running import running_pod
 from kschedx.inquiry.scheduled_first import assigned_first
 from kschedx.inquiry.scheduler_pods import known_schedulers, other_scheduler_down, scheduler_rows
 from kschedx.kube.conditions import reports_ready
@@ -126,7 +125,8 @@ def explain(
         if lifecycle is not None:
             return answer_with_fixes(subject, setup, lifecycle)
         snapshot = subject.snapshot
-        if (runs := running_pod(subject, error)) is not None:
+        runs = None if subject.is_new else running_pod(snapshot, subject.pod, error)
+        if runs is not None:
             return answer_without_cycle(subject, setup, runs)
         is_read = bool(snapshot.cluster.nodes) and not snapshot.source.namespaces
         is_read = is_read and not snapshot.has_only_event_of(subject.pod)

@@ -46,7 +46,7 @@ from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.autoscalers import AutoscalingOptions
-from kschedx.inquiry.binding import not_bound_state
+from kschedx.inquiry.bound_pods import not_bound_state
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.held_workloads import (
     being_deleted,

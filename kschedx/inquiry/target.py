@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.adoption import with_referenced_template
 from kschedx.controllers.pod_autoscaling import pod_autoscalers
-from kschedx.controllers.referenced_template import with_referenced_template
 from kschedx.controllers.states import NotObserved, Paused, Refused, Suspended
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.controllers.workloads import Workload, first_ordinal, member_rows, owners_in, wanted_replicas, workload_of
@@ -40,8 +40,8 @@ from kschedx.kube.documents import Json
 from kschedx.kube.kinds import KINDS, ResourceKind, kind_of, name_of
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, KaiPodGroup, VolcanoPodGroup
+from kschedx.kube.resources import Service
 from kschedx.kube.selectors import selector_from_set
-from kschedx.kube.services import Service
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.patterns import lazy_pattern

@@ -25,7 +25,6 @@ from kschedx.kube import (
     maintenance,
     other_schedulers,
     resources,
-    services,
     storage,
     types,
 )
@@ -149,7 +148,7 @@ _ROWS = (
         record=other_schedulers.OpenShiftScheduler, addon="OpenShift",
     ),
     ResourceKind(
-        name="Service", short_names=("svc",), record=services.Service, read_by=_SPREADING, is_subject=True,
+        name="Service", short_names=("svc",), record=resources.Service, read_by=_SPREADING, is_subject=True,
         leaves="which pods default spreading counts",
     ),
     _core(

@@ -1,4 +1,5 @@
-"""The requests of pods and the allocatable of nodes, as kube-scheduler counts them, and the quotas of a namespace."""
+"""The requests of pods and the allocatable of nodes, as kube-scheduler counts them, the quotas of a namespace,
+and objects of which few fields are read: webhooks, leases, and Services."""
 
 from __future__ import annotations
 
@@ -551,6 +552,34 @@ class Lease(KubernetesObject, frozen=True, kw_only=True):
 
 
 # The quality-of-service class of a pod (ComputePodQOS in pkg/apis/core/v1/helper/qos).
+
+
+class _ServiceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    selector: Labels | None = None
+    type: str = "ClusterIP"
+
+
+class _Ingress(Struct, frozen=True, kw_only=True):
+    ip: str = ""
+    hostname: str = ""
+
+
+class _LoadBalancer(Struct, frozen=True, kw_only=True):
+    ingress: tuple[_Ingress, ...] = ()
+
+
+class _ServiceStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    load_balancer: _LoadBalancer = _LoadBalancer()
+
+
+class Service(KubernetesObject, frozen=True, kw_only=True):
+    spec: _ServiceSpec = _ServiceSpec()
+    status: _ServiceStatus = _ServiceStatus()
+
+    @property
+    def awaits_address(self) -> bool:
+        """Whether no controller has given its load balancer an address."""
+        return self.spec.type == "LoadBalancer" and not self.status.load_balancer.ingress
 
 
 class QOS(IntEnum):

@@ -36,7 +36,7 @@ from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import QOS, nano_units
 from kschedx.kube.scalars import MIN_INT64
 from kschedx.kube.types import Container, Pod
-from kschedx.plugins.qos_sort import pod_qos
+from kschedx.plugins.queue_sort import pod_qos
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 

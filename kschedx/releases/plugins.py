@@ -103,7 +103,7 @@ PLUGINS = (
             _Default(gate="PodSchedulingReadiness", releases="..1.29", at_end=True),
         ),
     ),
-    PluginRow(name="PrioritySort", points="queueSort", default=(_Default(),)),
+    PluginRow(name="PrioritySort", points="queueSort", module="queue_sort", default=(_Default(),)),
     PluginRow(name="NodeUnschedulable", points="filter", default=(_Default(),), traits=_OF_THE_NODE),
     PluginRow(name="NodeName", points="filter", default=(_Default(),), traits=_OF_THE_NODE | _CHECKED_AGAIN),
     PluginRow(
@@ -245,7 +245,7 @@ PLUGINS = (
         points="filter, score, reserve, postBind",
     ),
     PluginRow(name="PreemptionToleration", project=SCHEDULER_PLUGINS, follows="0.35", points="postFilter"),
-    PluginRow(name="QOSSort", project=SCHEDULER_PLUGINS, follows="0.35", points="queueSort", module="qos_sort"),
+    PluginRow(name="QOSSort", project=SCHEDULER_PLUGINS, follows="0.35", points="queueSort", module="queue_sort"),
 )
 
 OF_KOORDINATOR = frozenset({

@@ -70,7 +70,7 @@ _SCHEMAS: Mapping[str, tuple[str, str]] = {
     "DeschedulerAdvice": ("kschedx descheduler-policy advise -o json", "descheduler.advice.DeschedulerAdviceDocument"),
     "Admissions": ("kschedx kueue -o json", "kueue.document.Admissions"),
     "Diagnosis": ("kschedx doctor -o json", "doctor.diagnosis.DumpDiagnosis"),
-    "FleetAnswer": ("kschedx fleet COMMAND -o json", "inquiry.fleet.FleetDocument"),
+    "FleetAnswer": ("kschedx fleet COMMAND -o json", "inquiry.document.FleetDocument"),
     "Profile": ("kschedx profiles show NAME -o json", "schemas.commands.ProfileListing"),
     "ProfileCheck": ("kschedx profiles check FILE -o json", "schemas.commands.ProfileCheckDocument"),
     "ProfileTuning": ("kschedx profiles tune -o json", "simulate.tuning.TuningDocument"),

@@ -14,10 +14,9 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.workload_validation import require_same_workload
 from kschedx.controllers import workloads
-from kschedx.controllers.adoption import with_adopted_pods
+from kschedx.controllers.adoption import only_lends_template, with_adopted_pods, with_referenced_template
 from kschedx.controllers.daemon_set import daemons_on, react_to_nodes
 from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads, rescaled
-from kschedx.controllers.referenced_template import only_lends_template, with_referenced_template
 from kschedx.controllers.stateful_set import deleted_claims
 from kschedx.controllers.suspended_work import suspended_by_kueue, without_workloads
 from kschedx.controllers.workload_lifecycle import creates_no_pods

@@ -25,10 +25,9 @@ from kschedx.kube.kinds import Objects, objects_of
 from kschedx.kube.maintenance import UPGRADED_NODE
 from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import OpenShiftScheduler
-from kschedx.kube.resources import RequestOptions
+from kschedx.kube.resources import RequestOptions, Service
 from kschedx.kube.scalars import nanoseconds, newest
 from kschedx.kube.selectors import NodeSelector, NodeSelectorTerm, SelectorRequirement, selector_from_set
-from kschedx.kube.services import Service
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import (
     PersistentVolumeClaim,

@@ -15,7 +15,7 @@ from kschedx.framework.interface import CycleState, QueueSortPlugin
 from kschedx.framework.status import Code
 from kschedx.plugins.coscheduling import GoQuantity
 from kschedx.plugins.node_resource_topology_match import NodeResourceTopologyMatch
-from kschedx.plugins.qos_sort import QOSSort
+from kschedx.plugins.queue_sort import QOSSort
 from kschedx.releases import resolve
 from kschedx.snapshot.columns import TableRow
 from tests.builders import Manifest, at, evaluate, framework, node, pod

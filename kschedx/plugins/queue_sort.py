@@ -1,4 +1,5 @@
-"""QOSSort of scheduler-plugins, and the quality-of-service class of a pod."""
+"""PrioritySort (pkg/scheduler/framework/plugins/queuesort), QOSSort of scheduler-plugins (pkg/qos), and the
+quality-of-service class of a pod."""
 
 from __future__ import annotations
 
@@ -6,6 +7,16 @@ from kschedx.framework.interface import QueueSortPlugin, Touch
 from kschedx.kube.resources import QOS, qos_of
 from kschedx.kube.types import Pod
 from kschedx.releases import Release
+
+
+class PrioritySort(QueueSortPlugin):
+    """Sorts by priority, then by waiting time, longest first."""
+
+    name = "PrioritySort"
+    is_by_priority = True
+
+    def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
+        return (-pod.priority, since)
 
 
 def pod_qos(pod: Pod, release: Release) -> QOS:
