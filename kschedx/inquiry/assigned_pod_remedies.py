@@ -280,7 +280,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
 
     def _lost_pod_fixes(self, nodes: Sequence[str], pods: Sequence[str] = ()) -> Iterator[Fix]:
         """Yield the untried fixes for pods, `namespace/name`, or else for this pod, on lost nodes. A node that is gone
-        cannot be tainted."""
+        cannot be tainted. The taint also detaches volumes, which otherwise keep the next pod from starting."""
         pods = pods or [self.pod.key]
         is_there, is_one = nodes[0] in self.snapshot.cluster.index, len(nodes) == 1
         where = f"{'node' if is_one else 'nodes'} {list_names(nodes, 3, conjunction='and')}"
@@ -289,7 +289,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         names = list_names([key.partition("/")[2] for key in pods], 2, conjunction="and")
         commands = tuple(delete_pod(key, force=True) for key in pods)
         deletions = tuple(replace(Target.pod(key).deletion, force=True) for key in pods)
-        yield Fix.untried(f"force the deletion of {names} {gone}", *commands, changes=deletions)
+        fixes = [Fix.untried(f"force the deletion of {names} {gone}", *commands, changes=deletions)]
         if is_there:
             taint = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
             patch = set_field("/spec/taints/-", taint)
@@ -297,7 +297,12 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             template = f"kubectl taint node {{}} {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
             commands = tuple(shell_command(template, node) for node in nodes)
             it = "it is" if is_one else "they are"
-            yield Fix.untried(f"taint {where} out of service, if {it} shut down", *commands, changes=changes)
+            tainted = Fix.untried(f"taint {where} out of service, if {it} shut down", *commands, changes=changes)
+            rows = (row for key in pods if (row := self.snapshot.pods.rows.get(key)) is not None)
+            volumes = (volume for row in rows for volume in self.snapshot.pods.specs[row].volumes)
+            has_claims = any(it.persistent_volume_claim or it.ephemeral for it in volumes)
+            fixes.insert(0 if has_claims else 1, tainted)
+        yield from fixes
 
     def _old_pod_fixes(self, nodes: Sequence[str], pods: Sequence[str]) -> Iterator[Fix | None]:
         """Yield the fixes for old pods on lost nodes for which a Deployment waits, with the outcome of its next pod
@@ -473,8 +478,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
                 continue
             node = holder.spec.node_name
             if is_node_lost(self.snapshot, node):
-                fixes = [*replace(self, pod=holder)._lost_pod_fixes([node])]
-                yield from reversed(fixes)  # the taint detaches the volume as well
+                yield from replace(self, pod=holder)._lost_pod_fixes([node])
             elif holder.metadata.deletion_timestamp:
                 yield Fix.untried(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
             else:
@@ -532,7 +536,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
                         f"repair {driver}, which cannot detach volume {volume} from {node}: {failed.message}"
                     )
                 if is_node_lost(self.snapshot, node):
-                    *_, taint = self._lost_pod_fixes([node])
+                    taint, *_ = self._lost_pod_fixes([node])
                     title = (
                         f"repair {node}, or taint it out of service if it is shut down, so that {volume} is detached"
                     )

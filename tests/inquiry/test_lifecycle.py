@@ -4679,6 +4679,18 @@ def test_a_controller_that_needs_no_other_pod(tmp_path: Path, kind: str, changed
     assert f"{kind} web" not in result.out
 
 
+@pytest.mark.parametrize("detaches", [False, True])
+def test_the_taint_that_detaches_volumes_comes_before_a_forced_deletion(tmp_path: Path, *, detaches: bool) -> None:
+    going = replica("web-0", "StatefulSet", "web", on="m")
+    at(going, "metadata").update(GONE)
+    at(going, "spec").update(USING if detaches else {})
+    lost = {**LOST, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    result = why(tmp_path, "pod/web-0", lost, workload("StatefulSet", replicas=0), going, output="json")
+    titles = [fix["title"].partition(" of ")[0] for fix in json.loads(result.out)["fixes"]]
+    expected = ["taint node m out", "force the deletion"]
+    assert titles == (expected if detaches else expected[::-1])
+
+
 FAILS = replica("web-2-z", "ReplicaSet", "web-2", ready=False, containerStatuses=waiting("CrashLoopBackOff"))
 
 
