@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import Workload, ordinal_of
+from kschedx.controllers.workloads import Workload, ordinal_of, workload_of
 from kschedx.kube.controllers import Controller, convert
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Json
@@ -49,38 +49,32 @@ def _orphans(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Iter
             yield row
 
 
+def _lender_of(manifest: Manifest) -> Workload:
+    """Return the workload in spec.workloadRef of a custom resource, whose pod template it uses."""
+    reference, namespace = map_at(manifest, "spec", "workloadRef"), map_at(manifest, "metadata").get("namespace")
+    return Workload(str(reference.get("kind")), str(namespace or "default"), str(reference.get("name")))
+
+
 def with_referenced_template(snapshot: Snapshot, manifest: Json) -> Json:
     """Return a custom resource with the pod template of the workload in its spec.workloadRef, if the cluster has it, as
     an Argo Rollout uses it."""
-    reference, namespace = map_at(manifest, "spec", "workloadRef"), map_at(manifest, "metadata").get("namespace")
-    key = str(reference.get("kind")), str(namespace or "default"), str(reference.get("name"))
-    if not is_foreign(manifest) or key not in snapshot.workloads:
+    lender = snapshot.manifest_of(_lender_of(manifest)) if is_foreign(manifest) else None
+    if lender is None:
         return manifest
-    template = map_at(msgspec.json.decode(snapshot.workloads[key]), "spec", "template")
     spec = {name: value for name, value in map_at(manifest, "spec").items() if name != "workloadRef"}
-    return {**manifest, "spec": {**spec, "template": template}}
+    return {**manifest, "spec": {**spec, "template": map_at(lender, "spec", "template")}}
 
 
 def only_lends_template(manifest: Manifest, others: Iterable[Manifest]) -> bool:
     """Return whether a workload at zero only has the template of one of the other objects, which creates its pods."""
-    if map_at(manifest, "spec").get("replicas") != 0:
-        return False
-    own = str(manifest.get("kind")), *_names(manifest)
-    users = ((map_at(it, "spec", "workloadRef"), _names(it)[0]) for it in others if is_foreign(it))
-    return any((used.get("kind"), namespace, used.get("name")) == own for used, namespace in users)
-
-
-def _names(manifest: Manifest) -> tuple[str, str]:
-    metadata = map_at(manifest, "metadata")
-    return str(metadata.get("namespace") or "default"), str(metadata.get("name"))
+    is_at_zero = map_at(manifest, "spec").get("replicas") == 0
+    return is_at_zero and workload_of(manifest) in {_lender_of(it) for it in others if is_foreign(it)}
 
 
 def template_user(snapshot: Snapshot, workload: Workload) -> str:
     """Return the custom resource that creates pods of the workload's template, such as `Rollout web`; empty if none
     does."""
-    for (kind, namespace, name), raw in snapshot.custom_resources.items():
-        if namespace == workload.namespace and b'"workloadRef"' in raw:
-            reference = map_at(msgspec.json.decode(raw), "spec", "workloadRef")
-            if (reference.get("kind"), reference.get("name")) == (workload.kind, workload.name):
-                return f"{kind.partition('.')[0]} {name}"
+    for (kind, _, name), raw in snapshot.custom_resources.items():
+        if b'"workloadRef"' in raw and _lender_of(msgspec.json.decode(raw)) == workload:
+            return f"{kind.partition('.')[0]} {name}"
     return ""
