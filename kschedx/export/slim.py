@@ -285,6 +285,10 @@ class Slim:
             if self._is_in_namespaces(name):
                 self._put(kind.key, raw)
         elif (not kind.is_namespaced or self._is_in_namespaces(namespace)) and kind.is_read(namespace, name, raw):
+            if kind.key == "ConfigMap":
+                item = msgspec.json.decode(raw, type=dict[str, object])
+                values = kind.read_values(namespace, name, map_at(item, "data"))
+                raw = Raw(msgspec.json.encode({**item, "data": values}))
             self._put(kind.key, raw)
 
     def _is_in_namespaces(self, namespace: str) -> bool:

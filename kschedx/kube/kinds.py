@@ -90,6 +90,12 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
         is_named = not self.only or f"{namespace}/{name}" in self.only or name in self.also
         return is_named or (raw is not None and bool(self.mark) and self.mark in bytes(raw))
 
+    def read_values(self, namespace: str, name: str, values: Mapping[str, object]) -> dict[str, str]:
+        """Return the values of a ConfigMap that are read: of one that is read for its mark, the marked ones."""
+        texts = {key: text for key, text in values.items() if isinstance(text, str)}
+        is_whole, mark = self.is_read(namespace, name), self.mark.decode()
+        return {key: text for key, text in texts.items() if is_whole or mark in text}
+
 
 _TOPOLOGY_GROUP = "topology.node.k8s.io"
 _OF_OTHERS = frozenset({_TOPOLOGY_GROUP})

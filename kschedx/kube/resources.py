@@ -551,9 +551,6 @@ class Lease(KubernetesObject, frozen=True, kw_only=True):
     spec: _LeaseSpec = _LeaseSpec()
 
 
-# The quality-of-service class of a pod (ComputePodQOS in pkg/apis/core/v1/helper/qos).
-
-
 class _ServiceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: Labels | None = None
     type: str = "ClusterIP"
@@ -580,6 +577,9 @@ class Service(KubernetesObject, frozen=True, kw_only=True):
     def awaits_address(self) -> bool:
         """Whether no controller has given its load balancer an address."""
         return self.spec.type == "LoadBalancer" and not self.status.load_balancer.ingress
+
+
+# The quality-of-service class of a pod (ComputePodQOS in pkg/apis/core/v1/helper/qos).
 
 
 class QOS(IntEnum):

@@ -374,6 +374,8 @@ class SnapshotBuilder:
         key, is_template = (kind.key, namespace, name), bool(kind.template) and kind.kept is not None
         is_read = kind.record is not None and kind.is_read(namespace, name, raw)
         typed = _typed(decode(raw, kind.record), namespace) if is_read and kind.record is not None else None
+        if isinstance(typed, types.ConfigMap):
+            typed = msgspec.structs.replace(typed, data=kind.read_values(namespace, name, typed.data))
 
         def is_equal() -> bool:
             is_known = typed is None or typed in self._others[kind.key]

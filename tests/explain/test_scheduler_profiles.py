@@ -84,6 +84,15 @@ def test_the_profile_of_openshift_is_the_default_one(tmp_path: Path) -> None:
     assert "profile default-scheduler is that of ConfigMap openshift-kube-scheduler/config" in result.out
 
 
+def test_a_snapshot_has_only_the_configurations_of_such_a_config_map(tmp_path: Path) -> None:
+    packing = config_map(PACKED)
+    at(packing, "data")["token"] = "hunter2"
+    write(tmp_path, *CLUSTER, packing, name="cluster.yaml")
+    assert kschedx("snapshot", "-s", "cluster.yaml", "-o", "small.json", cwd=tmp_path).code == 0
+    written = (tmp_path / "small.json").read_text()
+    assert ("KubeSchedulerConfiguration" in written, "hunter2" in written) == (True, False)
+
+
 @pytest.mark.parametrize("flags", [["--config=/etc/s.yaml"], ["--config", "/etc/s.yaml"], ["--leader-elect=true"]])
 def test_a_note_names_the_file_of_kube_scheduler_that_was_not_read(flags: list[str], tmp_path: Path) -> None:
     runs = [{"name": "main", "command": ["kube-scheduler", *flags]}]
